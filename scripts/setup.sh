@@ -86,6 +86,7 @@ set_up_test() {
     (install_packages "$PERF_PACKAGE") || say "no linux-perf to be had here: no guest is profiled by its own perf"
     second_kernel || say "$(release_codename)-backports is out of reach: one kernel only"
   fi
+  promtool || say "no promtool to be had here: nobody checks metrics and alert rules but our own tests"
   kexec_tools || say "no kexec-tools to be had here: nothing is tested that replaces a running Linux"
   newer_qemu || say "no QEMU 10 to be had here: tests run with QEMU $(qemu_major qemu-system-x86_64) only"
   say "kernels: $(cd "$TARGET/kernels" && echo [0-9]*), default $(readlink "$TARGET/kernels/default")"

@@ -11,6 +11,7 @@ mod target;
 mod timeline;
 mod vm;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -153,6 +154,13 @@ pub enum Command {
         /// The output's format.
         #[command(flatten)]
         format: Format,
+    },
+    /// Share hosts: a JSON API, metrics and a page for browsers (`baton serve --help`)
+    #[command(disable_help_flag = true)]
+    Serve {
+        /// The arguments of the program baton-serve, which is beside this one
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+        arguments: Vec<OsString>,
     },
     /// Add functions and lines to the backtraces in a host's log
     Symbolize {

@@ -28,6 +28,7 @@ mod profile;
 mod records;
 mod relay;
 mod restart;
+mod serve;
 pub mod shipment;
 mod stat;
 mod symbolize;
@@ -65,6 +66,7 @@ pub fn run(target: &Target, command: Command) -> Result<u8> {
         Command::Info { vulnerabilities: true, format } => info::vulnerabilities(target, format),
         Command::Info { format, .. } => info::run(target, format),
         Command::Relay => relay::run(target),
+        Command::Serve { arguments } => Err(serve::replace_by(&arguments)),
         Command::Symbolize { log, image } => symbolize::run(log.as_deref(), image.as_deref()),
     }
 }

@@ -34,6 +34,6 @@ pub mod running;
 pub mod size;
 pub mod suggest;
 pub mod symbols;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod timeline;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Helpers that several tests of this crate share.
+//! Helpers that several tests of this crate share, and those of other crates (feature `testing`).
 
 use handover::image::{BUILD_TEXT_BYTES, IMAGE_BASE, LINKED_AT, NOTE_TYPE, Note};
 use wire::{ApicMode, HostInfo, Virtualization};

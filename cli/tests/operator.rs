@@ -34,3 +34,20 @@ fn an_error_is_one_line_and_its_status_has_its_kind() {
     let error: serde_json::Value = serde_json::from_slice(&output.stderr).expect("JSON");
     assert_eq!((output.status.code(), &error["error"]), (Some(6), &"unreachable".into()), "{error}");
 }
+
+#[test]
+fn the_service_is_a_program_of_its_own_whose_arguments_are_passed_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [tool, service] = ["baton", "baton-serve"].map(|name| folder.path().join(name));
+    std::fs::copy(env!("CARGO_BIN_EXE_baton"), &tool).expect("copied");
+    let run = || {
+        let mut command = Command::new(&tool);
+        command.args(["serve", "--help", "--host", "a=lab:b"]).env("PATH", folder.path()).output().expect("started")
+    };
+    let output = run();
+    let error = text(&output.stderr);
+    assert!(output.status.code() == Some(1) && error.contains("install it beside `baton`"), "{error}");
+    std::fs::write(&service, "#!/bin/sh\necho \"$@\"\n").expect("written");
+    std::fs::set_permissions(&service, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
+    assert_eq!(text(&run().stdout), "--help --host a=lab:b\n");
+}

@@ -43,9 +43,20 @@ fn keys(table: &Table, path: &[&str]) -> Names {
 fn packages() -> Vec<String> {
     let crates = fs::read_dir(root().join("crates")).expect("there are crates").flatten();
     let crates = crates.map(|entry| format!("crates/{}", entry.file_name().to_string_lossy()));
-    let others =
-        ["hypervisor", "cli", "lab", "bench", "dev", "e2e", "fuzz", "guests/agent", "guests/kvm", "guests/tiny"]
-            .map(str::to_owned);
+    let others = [
+        "hypervisor",
+        "cli",
+        "lab",
+        "bench",
+        "dev",
+        "e2e",
+        "fuzz",
+        "guests/agent",
+        "guests/kvm",
+        "guests/tiny",
+        "serve",
+    ]
+    .map(str::to_owned);
     crates.chain(others).filter(|folder| root().join(folder).join("Cargo.toml").is_file()).collect()
 }
 

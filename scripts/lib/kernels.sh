@@ -90,6 +90,14 @@ kexec_tools() {
   say "kexec-tools are under ${folder#"$ROOT"/}"
 }
 
+# Prometheus's checker of metrics and rules, unpacked under target/prometheus/: the package would start a server.
+promtool() {
+  local folder="$TARGET/prometheus"
+  [[ ! -x "$folder/usr/bin/promtool" ]] || return 0
+  unpack_packages "$folder" prometheus || return 1
+  say "promtool is under ${folder#"$ROOT"/}"
+}
+
 # crash, and the debug file of the kernel under target/kernels/6.1, both under target/crash/. Only those packages are
 # unpacked that are not installed anyway; of the debug package, which unpacks to 1.8 GB, one file.
 crash_with_symbols() {

@@ -8,7 +8,7 @@ use pci::Selector;
 use serde::Deserialize;
 use toml::de::DeValue;
 
-use super::read::{Section, choice, text};
+use super::read::{Section, choice, number, text};
 
 /// The key.
 const KEY: &str = "devices";
@@ -38,7 +38,7 @@ pub(super) fn functions(
     let mut own = Vec::new();
     let mut assigned = Vec::new();
     for (item, at) in items {
-        let Some((selector, without_reset)) = function(section, item, at) else { continue };
+        let Some((selector, without_reset, gsi)) = function(section, item, at) else { continue };
         if own.contains(&selector) {
             section.complain(Some(at), format_args!("{KEY}: the function {selector} stands twice; remove one of them"));
         } else if is_autostarted && taken.get(&selector) == Some(&true) {
@@ -50,23 +50,24 @@ pub(super) fn functions(
         }
         *taken.entry(selector).or_default() |= is_autostarted;
         own.push(selector);
-        assigned.push(AssignedConfig { selector: selector.to_string(), without_reset });
+        assigned.push(AssignedConfig { selector: selector.to_string(), without_reset, gsi });
     }
     assigned
 }
 
-/// A selector, or a table of one and its reset.
-fn function(section: &Section<'_, '_>, item: DeValue<'_>, at: usize) -> Option<(Selector, bool)> {
+/// A selector, or a table of one, its reset, and its line's interrupt.
+fn function(section: &Section<'_, '_>, item: DeValue<'_>, at: usize) -> Option<(Selector, bool, Option<u32>)> {
     match item {
         DeValue::Table(table) => {
             let mut item = section.item(table, at);
             let selector = item.required("function", selector);
             let reset = item.optional("reset", choice::<Reset>);
+            let gsi = item.optional("gsi", number(0..=limits::GSI_MOST));
             item.finish();
-            Some((selector?.0, reset == Some(Reset::None)))
+            Some((selector?.0, reset == Some(Reset::None), gsi))
         }
         other => match selector(&other) {
-            Ok(selector) => Some((selector, false)),
+            Ok(selector) => Some((selector, false, None)),
             Err(message) => {
                 section.complain(Some(at), format_args!("{KEY} {message}"));
                 None

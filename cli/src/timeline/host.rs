@@ -17,6 +17,29 @@ pub const OVERVIEW: &str = "overview";
 
 /// The span of an update that its guests notice.
 const STILL: &str = "guests stand still";
+/// The span before it.
+const PREPARED: &str = "prepared while guests run";
+/// The beginning of the name of an update's run; its generation follows.
+const UPDATE: &str = "update to generation ";
+
+/// Times of an update.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UpdateTimes {
+    /// Images that had run with it since the machine was powered on.
+    pub generation: u64,
+    /// Microseconds in which it was prepared while guests ran.
+    pub preparation_us: f64,
+    /// Microseconds in which they stood still.
+    pub blackout_us: f64,
+}
+
+/// Returns the times of an update; `None` if the run is a boot or a restart.
+pub fn update_of(run: &Run) -> Option<UpdateTimes> {
+    let generation = run.name.strip_prefix(UPDATE)?.parse().ok()?;
+    let overview = run.tracks.iter().find(|track| track.name == OVERVIEW)?;
+    let length = |name: &str| Some(overview.spans.iter().find(|span| span.name == name)?.length_us);
+    Some(UpdateTimes { generation, preparation_us: length(PREPARED)?, blackout_us: length(STILL)? })
+}
 
 /// Facts about a host besides its records.
 #[derive(Clone, Debug, Default)]
@@ -136,7 +159,7 @@ fn run(lanes: &[Lane], start: Start, end_us: f64, known: &Known) -> Run {
     let blackout = blackout(lanes, start.generation).filter(|(from, _)| inside(*from));
     let overview = blackout.map(|blackout| update_overview(start, blackout)).or_else(|| overview(lanes, start, last));
     let name = match start.generation {
-        generation if blackout.is_some() => format!("update to generation {generation}"),
+        generation if blackout.is_some() => format!("{UPDATE}{generation}"),
         0 => "end of the timeline".to_owned(),
         1 => "boot".to_owned(),
         generation => format!("restart to generation {generation}"),
@@ -164,7 +187,7 @@ fn update_overview(start: Start, (from, to): (f64, f64)) -> Track {
         length_us: to - from,
         note: None,
     };
-    let spans = vec![span("prepared while guests run", start.at_us, from), span(STILL, from, to)];
+    let spans = vec![span(PREPARED, start.at_us, from), span(STILL, from, to)];
     Track { name: OVERVIEW.to_owned(), spans }
 }
 
@@ -185,7 +208,7 @@ fn overview(lanes: &[Lane], start: Start, end_us: f64) -> Option<Track> {
     };
     let spans = match first(Name::GuestsStopped).filter(|stopped| *stopped < guest) {
         Some(stopped) => {
-            vec![span("prepared while guests run", start.at_us, stopped), span("no guest runs", stopped, guest)]
+            vec![span(PREPARED, start.at_us, stopped), span("no guest runs", stopped, guest)]
         }
         None => vec![span("first instruction to first guest instruction", start.at_us, guest)],
     };

@@ -71,11 +71,15 @@ pub struct AssignedConfig {
     pub selector: String,
     /// True if the guest gets it even where nothing can reset it.
     pub without_reset: bool,
+    /// The global system interrupt of its INTx line, which the guest then has.
+    #[serde(skip)]
+    pub gsi: Option<u32>,
 }
 
 impl GuestConfig {
     /// A number that differs where what the bundle states of a guest differs: FNV-1a over its encoding. 0 if it cannot
-    /// be encoded. Without functions, virtio, network and socket devices it is the number that release 0.1.0 computes.
+    /// be encoded. Without functions' lines, virtio, network and socket devices, and without functions, it is the number
+    /// that release 0.1.0 computes.
     pub fn digest(&self) -> u64 {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x100_0000_01b3;
@@ -94,6 +98,11 @@ impl GuestConfig {
         if let Some(vsock) = &self.vsock {
             bytes.extend(b"vsock");
             VsockConfig::list(Some(vsock)).into_iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+        }
+        if self.functions.iter().any(|function| function.gsi.is_some()) {
+            bytes.extend(b"lines");
+            let gsis: Vec<Option<u32>> = self.functions.iter().map(|function| function.gsi).collect();
+            bytes.extend(postcard::to_allocvec(&gsis).unwrap_or_default());
         }
         let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
         if bytes.is_empty() { 0 } else { bytes.iter().fold(OFFSET, fold) }

@@ -25,6 +25,8 @@ pub const HUNG_MOST_S: u32 = 3600;
 pub const FUNCTIONS: usize = 16;
 /// Bytes of the selector of such a function.
 pub const SELECTOR_BYTES: usize = 64;
+/// The highest global system interrupt of a function's line: 16 I/O APICs of 256 inputs.
+pub const GSI_MOST: u32 = 4095;
 /// Networks.
 pub const NETWORKS: usize = 64;
 /// Bytes of a network's name: letters, digits, `-`, `_` and `.`.

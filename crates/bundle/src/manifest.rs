@@ -17,12 +17,13 @@ pub const MANIFEST_NAME: &str = "manifest";
 pub const MANIFEST_MAGIC: [u8; 4] = *b"BtnM";
 
 /// Newest version of the manifest's encoding that is written and read. Any change to it raises the version.
-pub const MANIFEST_VERSION: u16 = 8;
+pub const MANIFEST_VERSION: u16 = 9;
 
 /// The versions before, between release 0.1.0 and the next.
 pub(crate) const VERSION_5: u16 = 5;
 pub(crate) const VERSION_6: u16 = 6;
 pub(crate) const VERSION_7: u16 = 7;
+pub(crate) const VERSION_8: u16 = 8;
 
 /// Oldest version that is written and read: that of release 0.1.0. A manifest that says nothing newer is written in
 /// the oldest one that can, so that an update can lead to an image of that release and back.
@@ -100,6 +101,31 @@ impl Manifest {
         self.guests.iter_mut().zip(sockets.vsock).for_each(|(guest, list)| guest.vsock = VsockConfig::of_list(list));
         is_of_these.then_some(self)
     }
+}
+
+/// The fields that version 9 adds, behind those.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Lines {
+    /// [`AssignedConfig::gsi`] of each function of each guest.
+    pub gsis: Vec<Vec<Option<u32>>>,
+}
+
+impl Manifest {
+    pub(crate) fn lines(&self) -> Lines {
+        let of = |guest: &GuestConfig| guest.functions.iter().map(|function| function.gsi).collect();
+        Lines { gsis: self.guests.iter().map(of).collect() }
+    }
+
+    /// The manifest with these lines; `None` if they are of other guests, or of other functions.
+    pub(crate) fn with_lines(mut self, lines: Lines) -> Option<Self> {
+        let is_of_these = |(guest, gsis): (&GuestConfig, &Vec<_>)| guest.functions.len() == gsis.len();
+        if self.guests.len() != lines.gsis.len() || !self.guests.iter().zip(&lines.gsis).all(is_of_these) {
+            return None;
+        }
+        let functions = self.guests.iter_mut().flat_map(|guest| &mut guest.functions);
+        functions.zip(lines.gsis.into_iter().flatten()).for_each(|(function, gsi)| function.gsi = gsi);
+        Some(self)
+    }
 
     pub(crate) fn networks(&self) -> Networks {
         let nics = self.guests.iter().map(|guest| guest.nics.clone()).collect();
@@ -151,8 +177,10 @@ impl Manifest {
     /// The oldest version that can express this manifest.
     pub(crate) fn version(&self) -> u16 {
         let has_nics = self.guests.iter().any(|guest| !guest.nics.is_empty());
+        let has_line = self.guests.iter().flat_map(|guest| &guest.functions).any(|function| function.gsi.is_some());
         match () {
-            () if self.guests.iter().any(|guest| guest.vsock.is_some()) => MANIFEST_VERSION,
+            () if has_line => MANIFEST_VERSION,
+            () if self.guests.iter().any(|guest| guest.vsock.is_some()) => VERSION_8,
             () if has_nics => VERSION_7,
             () if self.added_later() != AddedLater::default() => VERSION_6,
             () if self.added() != Added::default() => VERSION_5,

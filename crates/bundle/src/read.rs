@@ -11,8 +11,8 @@ use crate::error::{BundleError, Problem};
 use crate::guest::GuestConfig;
 use crate::limits;
 use crate::manifest::{
-    Added, AddedLater, FileRecord, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Networks,
-    OLDEST_MANIFEST_VERSION, Sockets, VERSION_5, VERSION_6, VERSION_7,
+    Added, AddedLater, FileRecord, Lines, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Networks,
+    OLDEST_MANIFEST_VERSION, Sockets, VERSION_5, VERSION_6, VERSION_7, VERSION_8,
 };
 
 mod check;
@@ -167,9 +167,13 @@ fn decode(version: u16, encoded: &[u8]) -> Option<Manifest> {
         let (networks, behind) = postcard::take_from_bytes::<Networks>(rest).ok()?;
         (manifest, rest) = (manifest.with_networks(networks)?, behind);
     }
-    if version >= MANIFEST_VERSION {
+    if version >= VERSION_8 {
         let (sockets, behind) = postcard::take_from_bytes::<Sockets>(rest).ok()?;
         (manifest, rest) = (manifest.with_sockets(sockets)?, behind);
+    }
+    if version >= MANIFEST_VERSION {
+        let (lines, behind) = postcard::take_from_bytes::<Lines>(rest).ok()?;
+        (manifest, rest) = (manifest.with_lines(lines)?, behind);
     }
     rest.is_empty().then_some(manifest)
 }

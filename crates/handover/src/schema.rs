@@ -120,10 +120,7 @@ pub const DEVICES: &[DeviceFormat] = &[
     device(DeviceKind::DebugExit, &[structure::<state::DebugExit>(Part::Piece)]),
     device(DeviceKind::PciHost, &[structure::<state::PciAddress>(Part::Piece)]),
     device(DeviceKind::PlainFunction, &[structure::<state::PciFunction>(Part::Piece)]),
-    device(
-        DeviceKind::AssignedFunction,
-        &[structure::<state::PciFunction>(Part::Piece), structure::<state::AssignedFunction>(Part::Piece)],
-    ),
+    device(DeviceKind::AssignedFunction, ASSIGNED),
     device(DeviceKind::HotPlug, &[structure::<state::HotPlug>(Part::Piece)]),
     device(DeviceKind::VirtioRng, VIRTIO),
     device(DeviceKind::VirtioConsole, VIRTIO),
@@ -138,7 +135,12 @@ pub const DEVICES: &[DeviceFormat] = &[
             structure::<state::VsockConnection>(Part::Piece),
         ],
     ),
+    device(DeviceKind::LineFunction, ASSIGNED),
 ];
+
+/// A physical function, with a line or without.
+const ASSIGNED: &[Structure] =
+    &[structure::<state::PciFunction>(Part::Piece), structure::<state::AssignedFunction>(Part::Piece)];
 
 /// A virtio function without a state of its own: a [`state::VirtioQueue`] for each of its queues.
 const VIRTIO: &[Structure] = &[

@@ -31,6 +31,7 @@
 //! | [`assignments`] | the guests that functions are assigned to: configured, and changed since | |
 //! | [`sizing`], [`reset`] | the ranges' lengths, and a reset between two owners: for a function that becomes a guest's | 6.2.5.1; PCI Express Base 5.0, 6.6.2 |
 //! | [`sriov`] | the virtual functions that a function can have | PCI Express Base 5.0, 9.3.3 |
+//! | [`line`] | whose INTx line an input of an I/O APIC is, and when nobody serves it | 2.2.6 |
 //! | [`message`] | MSI and MSI-X of a function that is a guest's | 6.8 |
 #![no_std]
 
@@ -48,6 +49,7 @@ pub mod extended;
 pub mod filter;
 pub mod function;
 pub mod groups;
+pub mod line;
 pub mod message;
 mod problem;
 pub mod reset;

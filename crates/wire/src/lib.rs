@@ -28,7 +28,7 @@
 //!
 //! Sending allocates nothing ([`encode`] writes into the caller's buffer, [`Stream`] borrows its text); receiving owns
 //! what it received.
-#![no_std]
+#![cfg_attr(not(feature = "openapi"), no_std)]
 #![warn(missing_docs)]
 
 extern crate alloc;

@@ -26,6 +26,7 @@ pub enum Stream<'a> {
 
 /// One record of the host's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LogRecord<'a> {
     /// Counted from 0 by each CPU; a hole means that records were overwritten before they were read.
     pub sequence: u64,
@@ -44,6 +45,7 @@ pub struct LogRecord<'a> {
 
 /// Level of a log record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)]
 pub enum Level {
@@ -68,6 +70,7 @@ impl fmt::Display for Level {
 
 /// Something an operator wants to know of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Event {
     /// Counted from 0; a hole means that events were overwritten before they were read.
     pub sequence: u64,
@@ -79,6 +82,7 @@ pub struct Event {
 
 /// An event. `name` is the virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)]
 pub enum EventKind {

@@ -131,7 +131,7 @@ fn are_refused_at_first(host: &mut Host) -> Result<()> {
 
 /// `named` has the function by its configuration, until the operator assigns it to `edu`. The neighbour runs.
 fn reassigned(iommu: Iommu) -> Result<Host> {
-    let functions = vec![AssignedConfig { selector: EDU.into(), without_reset: true }];
+    let functions = vec![AssignedConfig { selector: EDU.into(), without_reset: true, gsi: None }];
     let neighbour = tiny("neighbour", "keeper", "seed=1 do=fresh,wait")?;
     let recipe = Recipe::new().cpus(2).with_devices(iommu, vec![Device::Edu]).guest(neighbour);
     let recipe = recipe.guest(Guest { functions, ..guest("named")? }).guest(guest("edu")?);

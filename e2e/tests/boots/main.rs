@@ -41,12 +41,14 @@ mod memory;
 mod networks;
 mod panicked;
 mod pci;
+mod pins;
 mod profile;
 mod protocols;
 mod release;
 mod report;
 mod restart;
 mod self_tests;
+mod serve;
 mod smp;
 mod sockets;
 mod stress;
@@ -178,6 +180,7 @@ fn trials() -> Vec<Trial> {
         ("self_tests", self_tests::RULES),
         ("endings", endings::RULES),
         ("endings", endings::steps::RULES),
+        ("serve", serve::RULES),
         ("smp", smp::RULES),
         ("cpus", cpus::RULES),
         ("smp", if Emulator::Ten.is_here() { smp::X2APIC_RULES } else { &[] }),
@@ -191,6 +194,7 @@ fn trials() -> Vec<Trial> {
         ("profile", profile::RULES),
         ("profile", profile::command::RULES),
         ("pci", pci::RULES),
+        ("pins", pins::RULES),
         ("iommus", iommus::RULES),
         ("protocols", protocols::RULES),
         ("protocols", if has_grub() { protocols::GRUB_RULES } else { &[] }),
@@ -242,6 +246,7 @@ fn long_tests() -> Vec<Trial> {
         ("protocols", protocols::LONG_RULES),
         ("release", release::LONG_RULES),
         ("restart", restart::LONG_RULES),
+        ("serve", serve::LONG_RULES),
         ("restart", if Emulator::Ten.is_here() { restart::X2APIC_LONG_RULES } else { &[] }),
         ("transfers", if Kernel::V6_1Full.file().is_ok() { transfers::DRIVER_LONG_RULES } else { &[] }),
         ("update", update::LONG_RULES),

@@ -126,7 +126,7 @@ pub fn route_uarts_here() {
             let is_level = line & LEVEL != 0;
             let interrupt = Interrupt { vector: vector::END_UART, destination: apic::id(), is_level };
             let entry = spare.redirect(Signal::Interrupt(interrupt), line & ACTIVE_LOW != 0);
-            IoApic::mapped((line >> 8 & 0xff) as usize).set(line & 0xff, entry);
+            IoApic::alone((line >> 8 & 0xff) as usize).set(line & 0xff, entry);
         }
     }
 }

@@ -2,6 +2,7 @@
 //! The host's I/O APICs: everything masked but what the host itself uses.
 
 use iommu::Redirection;
+use spin::Mutex;
 
 use super::address;
 
@@ -11,17 +12,29 @@ pub const MAPPED_AT: u64 = address::DEVICES + 0x10_0000;
 const VERSION: u32 = 1;
 const FIRST_ENTRY: u32 = 0x10;
 const MASKED: u32 = 1 << 16;
+/// A level-triggered interrupt was sent, and no local APIC has ended it.
+const REMOTE_IRR: u32 = 1 << 14;
+
+/// Held from an access to an index register to the one to the data register. CPUs of the host take interrupts only
+/// where they hold no lock, so a handler may take it.
+static SELECTED: Mutex<()> = Mutex::new(());
 
 /// One I/O APIC, its page mapped.
 #[derive(Clone, Copy)]
 pub struct IoApic {
     number: usize,
+    is_alone: bool,
 }
 
 impl IoApic {
     /// I/O APIC `number`, whose page is mapped at its place.
     pub const fn mapped(number: usize) -> Self {
-        Self { number }
+        Self { number, is_alone: false }
+    }
+
+    /// As [`Self::mapped`], at the end of the host: every other CPU has stopped, maybe amid an access.
+    pub const fn alone(number: usize) -> Self {
+        Self { number, is_alone: true }
     }
 
     /// Returns how many inputs it has.
@@ -48,6 +61,21 @@ impl IoApic {
         self.write(low, entry.0 as u32);
     }
 
+    /// Masks an input, before the handler of its interrupt ends that.
+    pub fn mask(self, input: u32) {
+        let low = FIRST_ENTRY + input * 2;
+        self.write(low, self.read(low) | MASKED);
+        // Reading waits for the write: an end of interrupt that overtakes it would let the input interrupt again.
+        let _ = self.read(low);
+    }
+
+    /// Unmasks an input. Returns whether its line was asserted: then it has interrupted at once.
+    pub fn unmask(self, input: u32) -> bool {
+        let low = FIRST_ENTRY + input * 2;
+        self.write(low, self.read(low) & !MASKED);
+        self.read(low) & REMOTE_IRR != 0
+    }
+
     /// Masks every input that is sent as an NMI.
     pub fn mask_nmis(self) {
         for input in 0..self.inputs() {
@@ -63,7 +91,8 @@ impl IoApic {
     }
 
     fn read(self, register: u32) -> u32 {
-        // SAFETY: the page is mapped uncached; index and data registers, used by the boot CPU alone.
+        let _selected = (!self.is_alone).then(|| SELECTED.lock());
+        // SAFETY: the page is mapped uncached; index and data registers, which no other CPU uses meanwhile.
         unsafe {
             core::ptr::write_volatile(self.base() as *mut u32, register);
             core::ptr::read_volatile((self.base() + 0x10) as *const u32)
@@ -71,6 +100,7 @@ impl IoApic {
     }
 
     fn write(self, register: u32, value: u32) {
+        let _selected = (!self.is_alone).then(|| SELECTED.lock());
         // SAFETY: as in `read`.
         unsafe {
             core::ptr::write_volatile(self.base() as *mut u32, register);

@@ -14,7 +14,7 @@
 //! | [`fault`], `faults`, `edu` | fault points; in the test image, what they do to the machine, and a device that writes |
 //! | [`port`], [`serial`], [`power`] | I/O ports, UARTs, power-off |
 //! | [`pci`] | PCI configuration space |
-//! | [`device_memory`], [`device_vectors`] | address ranges and interrupts of PCI functions that guests have |
+//! | [`device_memory`], [`device_vectors`], [`line_inputs`] | address ranges and interrupts of PCI functions that guests have |
 //! | [`iommu`] | IOMMUs: their registers, the memory of their tables |
 //! | [`smp`], [`switch_pages`] | starting the other CPUs; leaving for the next image |
 //! | [`ending`] | stopping them, resting, pvpanic, the memory that outlasts a reset |
@@ -55,6 +55,7 @@ pub mod hooks;
 pub mod image;
 pub mod ioapic;
 pub mod iommu;
+pub mod line_inputs;
 pub mod lock;
 pub mod machine_check;
 pub mod memory;

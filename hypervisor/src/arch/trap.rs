@@ -16,7 +16,7 @@ pub use self::inspect::{
 use super::descriptor::InterruptStack;
 use super::hooks::HOOKS;
 use super::percpu::PerCpu;
-use super::{apic, device_vectors, ending, fault, machine_check, sampling, serial, strays};
+use super::{apic, device_vectors, ending, fault, line_inputs, machine_check, sampling, serial, strays};
 
 global_asm!(
     include_str!("registers.S"),
@@ -185,7 +185,10 @@ extern "C" fn dispatch(frame: &mut TrapFrame) {
                     }
                     PerCpu::current().work_pending.store(true, core::sync::atomic::Ordering::Relaxed)
                 }
-                device if device_vectors::VECTORS.contains(&device) => device_vectors::note(device),
+                device if device_vectors::VECTORS.contains(&device) => {
+                    line_inputs::mask(device);
+                    device_vectors::note(device);
+                }
                 stray => strays::note_interrupt(stray),
             }
             apic::end_of_interrupt();

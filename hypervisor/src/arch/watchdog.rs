@@ -109,7 +109,8 @@ pub fn watch_the_end(us: u64) {
     if apic::id() <= LAST_APIC_ID {
         let entry = SPARE.redirect(Signal::Nmi { destination: apic::id() }, false);
         ENTRY.store(entry.0, Ordering::Relaxed);
-        open_input(true);
+        IS_OPEN.store(true, Ordering::Relaxed);
+        input().into_iter().for_each(|(chip, input)| IoApic::alone(chip).set(input, entry));
         watchdog.arm(&Hpet, us);
     }
 }

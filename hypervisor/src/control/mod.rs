@@ -39,7 +39,7 @@ use self::updates::UpdateOrders;
 use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::arch::serial::{self, Uart};
 use crate::arch::{cpu, timer};
-use crate::guests::assigned::{guest_resets, stopping, under_way};
+use crate::guests::assigned::{guest_resets, lines, stopping, under_way};
 use crate::guests::events::record;
 use crate::guests::{leases, pci};
 use crate::kernel::inherited::{self, Conversation};
@@ -179,6 +179,9 @@ impl Control {
         leases::poll();
         for storm in iommu::polling::poll(tell_of_refused) {
             record(stopping::stop(storm));
+        }
+        for place in lines::take_unserved() {
+            record(stopping::stop_unserved(place));
         }
         // What is only wanted when an update is ready begins in the next image.
         for (place, result) in guest_resets::step(self.updates.request().is_none()) {

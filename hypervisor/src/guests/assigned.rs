@@ -18,6 +18,7 @@
 //! | [`function`] | what a function asks of the host |
 //! | [`functions`] | the functions of a run |
 //! | [`plugging`] | functions that come and go while their guest runs |
+//! | [`lines`] | INTx lines of functions without MSI |
 //! | `signals` | its MSI and MSI-X registers |
 //! | [`routes`] | which interrupt a CPU's vector is |
 //! | [`stopping`] | functions that are refused too often |
@@ -26,6 +27,7 @@ mod choosing;
 pub mod function;
 pub mod functions;
 pub mod guest_resets;
+pub mod lines;
 pub mod plugging;
 mod resetting;
 pub mod routes;
@@ -45,10 +47,12 @@ use vm::devices::outputs::Outputs;
 use vm::devices::pci::Slot;
 use vm::devices::pci::assigned::{Assigned, Description, HostIdentity, Phase, Physical as _};
 use vm::machine::Machine;
+use vm::platform::layout;
 
 use self::choosing::Chosen;
 use self::function::HostFunction;
 use self::functions::{Function, Functions};
+use self::lines::Line;
 use self::resetting::Reset;
 use self::routes::Owner;
 use self::signals::Signals;
@@ -110,7 +114,11 @@ fn prepare(guest: &'static Guest, space: &Arc<Space>, device: u8, chosen: &Chose
     let place = chosen.place;
     let signals = Signals::new(owner(guest, device), &chosen.capabilities);
     let mut physical = HostFunction::new(place, guest, space.clone(), signals);
-    let mut description = Description::probe(place, &mut physical, None).map_err(|problem| format!("{problem}"))?;
+    let line = chosen.gsi.map(|gsi| Line::claim(place, gsi)).transpose()?;
+    let pin = line.as_ref().map(|_| layout::line_of(device));
+    let mut description = Description::probe(place, &mut physical, pin).map_err(|problem| format!("{problem}"))?;
+    // One that states no pin has none.
+    physical.signals().set_line(line.filter(|_| description.line.is_some()));
     description.has_reset = description.has_express && matches!(chosen.reset, Reset::Alone(_));
     choosing::check(place, &description)?;
     Ok(Prepared { place, device, description, physical })
@@ -140,7 +148,7 @@ fn put(
     physical.open(&description)?;
     let function = Assigned::in_slot(Slot::of_device(device), description, physical);
     let function = function.ok_or("a guest can have no such function")?;
-    machine.bus().plug(function).map_err(|_| "the guest's bus is full".into())
+    machine.bus().plug(function).map_err(|_| "the guest's bus is full, or another function has its line".into())
 }
 
 fn owner(guest: &Guest, device: u8) -> Owner {

@@ -9,7 +9,7 @@ use alloc::format;
 use alloc::string::String;
 use core::sync::atomic::Ordering;
 
-use vm::devices::pci::assigned::Raised;
+use vm::devices::pci::assigned::{LINE, Raised};
 
 use crate::arch::percpu::{self, BOOT_CPU, PerCpu};
 use crate::arch::{cpu, device_vectors, strays};
@@ -30,6 +30,7 @@ pub fn deliver_raised(me: &PerCpu, running: Option<(&Instance, usize)>) {
 #[inline(never)]
 fn deliver(me: u32, running: Option<(&Instance, usize)>) {
     device_vectors::take(|vector| match routes::find(me, vector) {
+        Route::Open(owner, LINE) | Route::Moved(owner, LINE) => interrupt(me, owner, Raised::Line, running),
         Route::Open(owner, index) | Route::Moved(owner, index) => interrupt(me, owner, Raised::Vector(index), running),
         Route::Closed => {}
         Route::Free => strays::note_interrupt(vector),

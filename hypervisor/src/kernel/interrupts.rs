@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Interrupts of devices: the mode of the APICs, the UARTs' inputs at the I/O APICs, and the watchdog's.
 
+use alloc::format;
+use alloc::string::String;
+
 use boot::options::ApicMode;
 use firmware::{Override, Tables};
 use iommu::{Interrupt, Signal};
@@ -9,6 +12,7 @@ use spin::Mutex;
 use crate::arch::apic::NotChosen;
 use crate::arch::ending;
 use crate::arch::ioapic::IoApic;
+use crate::arch::line_inputs::Input;
 use crate::arch::{apic, power, strays, trap, watchdog};
 use crate::kernel::console;
 use crate::kernel::iommu::inputs;
@@ -155,6 +159,28 @@ fn route_to_this_cpu(line: Override, uart: usize, vector: Option<u8>) -> bool {
     ending::note_uart_input(uart, (number, input), line.is_level, line.is_active_low, spare);
     UART_LINES.lock()[uart] = Some(UartLine { line, vector });
     true
+}
+
+/// The I/O APIC that has this global interrupt, and at which input, as firmware states it. The hardware is not
+/// accessed.
+pub fn line_input(gsi: u32) -> Option<Input> {
+    let tables = FIRMWARE.lock();
+    let below = tables.io_apics.iter().enumerate().filter(|(_, io_apic)| io_apic.gsi_base <= gsi);
+    let (number, io_apic) = below.max_by_key(|(_, io_apic)| io_apic.gsi_base)?;
+    Some((number, gsi - io_apic.gsi_base)).filter(|(_, input)| *input < 256)
+}
+
+/// Checks that a global interrupt can be a PCI function's line.
+///
+/// # Errors
+/// No I/O APIC has it, or the host uses it.
+pub fn check_line(gsi: u32) -> Result<(), String> {
+    let input = input_of(&FIRMWARE.lock(), gsi).ok_or("is no I/O APIC's")?;
+    let lines = UART_LINES.lock();
+    let users = ["the console's (COM1)", "the control channel's (COM2)"];
+    let used = lines.iter().zip(users).find(|(line, _)| line.is_some_and(|known| known.line.gsi == gsi));
+    let user = used.map(|(_, user)| user).or((watchdog::input() == Some(input)).then_some("the watchdog's"));
+    user.map_or(Ok(()), |user| Err(format!("is {user}")))
 }
 
 /// The I/O APIC that has this global interrupt, and at which input.

@@ -12,7 +12,7 @@ fn guests(lines: &str) -> Result<Vec<Guest>, String> {
 }
 
 fn assigned(selector: &str, without_reset: bool) -> AssignedConfig {
-    AssignedConfig { selector: selector.to_owned(), without_reset }
+    AssignedConfig { selector: selector.to_owned(), without_reset, gsi: None }
 }
 
 #[test]
@@ -29,6 +29,15 @@ fn functions_are_chosen_by_address_or_model() {
     ];
     assert_eq!(guests(lines).expect("good")[0].functions, expected);
     assert_eq!(guests("").expect("good")[0].functions, []);
+}
+
+#[test]
+fn a_function_may_have_the_interrupt_of_its_line() {
+    let lines =
+        "devices = [{ function = \"04:00.0\", gsi = 16 }, { function = \"05:00.0\", reset = \"none\", gsi = 0 }]";
+    let with = |selector, without_reset, gsi| AssignedConfig { gsi: Some(gsi), ..assigned(selector, without_reset) };
+    let expected = [with("0000:04:00.0", false, 16), with("0000:05:00.0", true, 0)];
+    assert_eq!(guests(lines).expect("good")[0].functions, expected);
 }
 
 #[test]
@@ -55,6 +64,10 @@ fn what_is_no_function_is_refused_at_its_place() {
         (
             "devices = [{ function = \"01:00.0\", reset = \"bus\" }]",
             "host.toml:5:44: guest \"a\": reset = \"bus\" is unknown; possible are none",
+        ),
+        (
+            "devices = [{ function = \"01:00.0\", gsi = 4096 }]",
+            "host.toml:5:42: guest \"a\": gsi = 4096 is not possible; write 0 to 4095",
         ),
         (
             "devices = [{ function = \"8086\", rest = \"none\" }]",

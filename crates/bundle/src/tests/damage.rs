@@ -78,10 +78,11 @@ fn an_initrd_is_no_bundle() {
 fn a_manifest_of_another_version_is_told_from_a_damaged_one() {
     let mut content = manifest(vec![]);
     content.truncate(content.len() - 4);
-    content[4] = 9;
+    let newer = MANIFEST_VERSION + 1;
+    content[4] = newer as u8;
     let damaged = [&content[..], &[0; 4]].concat();
     content.extend(crc32(&content).to_le_bytes());
-    assert_eq!(problem(&archive(&content, &[])), Problem::UnknownVersion { found: 9 });
+    assert_eq!(problem(&archive(&content, &[])), Problem::UnknownVersion { found: newer });
     assert!(matches!(problem(&archive(&damaged, &[])), Problem::BadChecksum { stated: 0, .. }));
 }
 

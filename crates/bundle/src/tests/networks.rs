@@ -3,6 +3,7 @@
 
 use super::reading::VERSION_AT;
 use super::*;
+use crate::manifest::VERSION_7;
 
 fn lan() -> NetworkConfig {
     NetworkConfig { name: "lan".to_string(), mtu: 1500 }
@@ -39,7 +40,7 @@ fn networks_and_their_devices_are_read_guest_by_guest() {
     };
     let nics = vec![vec![nic(1)], vec![], vec![trunk, nic(3)]];
     let bytes = built(vec![lan()], nics.clone()).expect("good");
-    assert_eq!(bytes[VERSION_AT..][..2], 7u16.to_le_bytes());
+    assert_eq!(bytes[VERSION_AT..][..2], VERSION_7.to_le_bytes());
     let bundle = Bundle::parse(&bytes).expect("good");
     assert_eq!(bundle.manifest().host.networks, [lan()]);
     let found: Vec<_> = bundle.manifest().guests.iter().map(|guest| guest.nics.clone()).collect();

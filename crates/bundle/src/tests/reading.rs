@@ -140,8 +140,11 @@ fn what_version_5_adds_is_read() {
 
 /// The sample's guest with PCI functions of the host.
 fn with_functions(selectors: &[(&str, bool)]) -> GuestConfig {
-    let function =
-        |&(selector, without_reset): &(&str, bool)| AssignedConfig { selector: selector.to_string(), without_reset };
+    let function = |&(selector, without_reset): &(&str, bool)| AssignedConfig {
+        selector: selector.to_string(),
+        without_reset,
+        gsi: None,
+    };
     GuestConfig { functions: selectors.iter().map(function).collect(), ..debian() }
 }
 
@@ -169,6 +172,37 @@ fn what_version_6_adds_is_read_guest_by_guest() {
         assert_eq!(bytes[VERSION_AT..][..2], VERSION_6.to_le_bytes());
         assert_eq!(Bundle::parse(&bytes).expect("good").manifest().guests, guests);
     }
+}
+
+/// The sample's guest with a function and the global system interrupt of its line.
+fn with_line(gsi: Option<u32>) -> GuestConfig {
+    let mut guest = with_functions(&[("01:00.0", false), ("02:00.0", true)]);
+    guest.functions[1].gsi = gsi;
+    guest
+}
+
+#[test]
+fn what_version_9_adds_is_read_function_by_function() {
+    let bytes = write::build(HOST, vec![with_line(None)], &FILES).expect("good");
+    assert_eq!(bytes[VERSION_AT..][..2], VERSION_5.to_le_bytes(), "without lines nothing changes");
+    let first = GuestConfig { name: "first".to_string(), ..with_virtio(true, false) };
+    for gsi in [0, 16, u32::MAX] {
+        let guests = vec![first.clone(), with_line(Some(gsi))];
+        let bytes = write::build(HOST, guests.clone(), &FILES).expect("good");
+        assert_eq!(bytes[VERSION_AT..][..2], MANIFEST_VERSION.to_le_bytes());
+        assert_eq!(Bundle::parse(&bytes).expect("good").manifest().guests, guests);
+    }
+    assert_ne!(with_line(Some(16)).digest(), with_line(None).digest());
+    assert_ne!(with_line(Some(16)).digest(), with_line(Some(17)).digest());
+}
+
+#[test]
+fn lines_of_other_functions_are_malformed() {
+    let lines = Manifest { guests: vec![with_line(Some(16))], ..Manifest::default() }.lines();
+    let manifest = |guest| Manifest { guests: vec![guest], ..Manifest::default() };
+    assert!(manifest(with_line(None)).with_lines(lines.clone()).is_some());
+    assert!(manifest(debian()).with_lines(lines.clone()).is_none());
+    assert!(Manifest::default().with_lines(lines).is_none());
 }
 
 #[test]

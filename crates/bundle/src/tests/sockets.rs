@@ -3,6 +3,7 @@
 
 use super::reading::VERSION_AT;
 use super::*;
+use crate::manifest::VERSION_8;
 
 fn vsock(cid: u32, peers: &[u32]) -> Option<VsockConfig> {
     Some(VsockConfig { cid, peers: peers.to_vec() })
@@ -18,7 +19,7 @@ fn built(sockets: Vec<Option<VsockConfig>>) -> Result<Vec<u8>, BundleError> {
 fn sockets_are_read_guest_by_guest() {
     let sockets = vec![vsock(3, &[9]), None, vsock(9, &[])];
     let bytes = built(sockets.clone()).expect("good");
-    assert_eq!(bytes[VERSION_AT..][..2], MANIFEST_VERSION.to_le_bytes());
+    assert_eq!(bytes[VERSION_AT..][..2], VERSION_8.to_le_bytes());
     let bundle = Bundle::parse(&bytes).expect("good");
     let found: Vec<_> = bundle.manifest().guests.iter().map(|guest| guest.vsock.clone()).collect();
     assert_eq!(found, sockets);

@@ -78,7 +78,8 @@ plain! {
 
     /// A physical function that the guest owns: what it is, and what the guest has made of it. The MSI-X vectors that
     /// are open follow as bits, 64 to a word; then, for each open vector of MSI or MSI-X, a word of where the host
-    /// receives it: the vector in bits 0-7, the APIC identifier in bits 8-39.
+    /// receives it: the vector in bits 0-7, the APIC identifier in bits 8-39. One that has a line ends with a word of
+    /// that: likewise while it is open, and its global system interrupt in bits 40-63.
     pub struct AssignedFunction since 4 {
         /// Vendor identifier.
         pub vendor: U16 as "number",
@@ -283,5 +284,7 @@ numbered! {
         VirtioNet = 13,
         /// A virtio socket device.
         VirtioVsock = 14,
+        /// A physical PCI function that the guest owns, and that has an INTx line.
+        LineFunction = 15,
     }
 }

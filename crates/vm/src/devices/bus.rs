@@ -7,6 +7,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use arrayvec::ArrayVec;
 use spin::Mutex;
@@ -55,8 +56,8 @@ pub struct Bus {
     devices: Vec<Arc<Mutex<dyn Device>>>,
     ports: PortMap,
     memory: MemoryMap,
-    /// Pins of the I/O APIC that are functions' lines, and the devices at them.
-    lines: Vec<(u8, usize)>,
+    /// A byte for each of [`PCI_PINS`]: the slot of the function whose line it is; 0, the host bridge's slot, for none.
+    lines: AtomicU64,
     /// Functions that are polled.
     polled: Vec<usize>,
 }
@@ -67,7 +68,7 @@ impl Bus {
         let (com1, ioapic) = (Arc::new(Mutex::new(Com1::new())), Arc::new(Mutex::new(Ioapic::new(0))));
         let hot_plug = Arc::new(Mutex::new(HotPlug::new()));
         let pci = Arc::new(Mutex::new(PciBus::new()));
-        let (devices, lines, polled) = (Vec::new(), Vec::new(), Vec::new());
+        let (devices, lines, polled) = (Vec::new(), AtomicU64::new(0), Vec::new());
         let (ports, memory) = (PortMap::new(), MemoryMap::new());
         let mut bus = Self { com1, ioapic, hot_plug, pci, devices, ports, memory, lines, polled };
         let fixed: [Arc<Mutex<dyn Device>>; 7] = [
@@ -107,35 +108,58 @@ impl Bus {
         function: Endpoint<D>,
     ) -> Result<Arc<Mutex<Endpoint<D>>>, Taken> {
         let (slot, line, polls) = (function.slot(), function.line(), function.polls());
-        if line.is_some_and(|pin| !PCI_PINS.contains(&pin) || self.lines.iter().any(|(taken, _)| *taken == pin)) {
-            return Err(Taken);
-        }
+        self.claim_line(line, slot)?;
         let shared = Arc::new(Mutex::new(function));
         if !self.pci.lock().insert(slot, self.devices.len(), shared.clone()) {
+            self.release_line(line);
             return Err(Taken);
         }
-        self.lines.extend(line.map(|pin| (pin, self.devices.len())));
         self.polled.extend(polls.then_some(self.devices.len()));
         self.devices.push(shared.clone());
         Ok(shared)
     }
 
-    /// Adds a PCI function that may leave again, while the machine runs or before. It has no line.
+    /// Adds a PCI function that may leave again, while the machine runs or before.
     ///
     /// # Errors
-    /// [`Taken`] if its slot is, or it has a line.
+    /// [`Taken`] if its slot is, or the pin of its line.
     pub fn plug<D: Behind + 'static>(&self, function: Endpoint<D>) -> Result<Arc<Mutex<Endpoint<D>>>, Taken> {
-        let (slot, has_line) = (function.slot(), function.line().is_some());
+        let (slot, line) = (function.slot(), function.line());
+        self.claim_line(line, slot)?;
         let shared = Arc::new(Mutex::new(function));
-        let is_plugged = !has_line && self.pci.lock().plug(slot, shared.clone());
-        if is_plugged { Ok(shared) } else { Err(Taken) }
+        if self.pci.lock().plug(slot, shared.clone()) {
+            return Ok(shared);
+        }
+        self.release_line(line);
+        Err(Taken)
     }
 
     /// Takes a PCI function that may leave out of its slot, while the machine runs; returns whether there was one. A
-    /// vCPU that has found it before still reaches it for the access that it is at.
+    /// vCPU that has found it before still reaches it for the access that it is at. Its line is not asserted any more.
     pub fn unplug(&self, slot: Slot) -> bool {
         let left = self.pci.lock().unplug(slot);
+        let lines = self.lines.load(Ordering::Acquire).to_le_bytes();
+        let its = PCI_PINS.zip(lines).find(|(_, owner)| left.is_some() && *owner == slot.0);
+        if let Some((pin, _)) = its {
+            // A line that falls sends nothing.
+            let _ = self.ioapic.lock().set_line(pin, false);
+            self.release_line(Some(pin));
+        }
         left.is_some()
+    }
+
+    /// A pin is the line of the function in a slot, which no other function has.
+    fn claim_line(&self, line: Option<u8>, slot: Slot) -> Result<(), Taken> {
+        let Some(pin) = line else { return Ok(()) };
+        let at = pin.checked_sub(PCI_PINS.start).filter(|_| PCI_PINS.contains(&pin)).ok_or(Taken)? * 8;
+        let claim = |lines: u64| (lines >> at & 0xff == 0).then_some(lines | u64::from(slot.0) << at);
+        self.lines.fetch_update(Ordering::AcqRel, Ordering::Acquire, claim).map(drop).map_err(|_| Taken)
+    }
+
+    fn release_line(&self, line: Option<u8>) {
+        if let Some(at) = line.and_then(|pin| pin.checked_sub(PCI_PINS.start)) {
+            self.lines.fetch_and(!(0xff << (at * 8)), Ordering::AcqRel);
+        }
     }
 
     /// The first device of the bus without a function, by its number, in which one can come.
@@ -273,13 +297,20 @@ impl Bus {
     /// Returns whether any function has a line.
     #[inline]
     pub fn has_lines(&self) -> bool {
-        !self.lines.is_empty()
+        self.lines.load(Ordering::Relaxed) != 0
     }
 
     /// The functions whose line has interrupted with this vector, which the guest ends.
-    pub fn lines_ended(&self, vector: u8) -> impl Iterator<Item = &Mutex<dyn Device>> {
+    pub fn lines_ended(&self, vector: u8) -> impl Iterator<Item = Found<'_>> {
         let pins = self.ioapic.lock().pins_in_service(vector);
-        let ended = self.lines.iter().filter(move |(pin, _)| pins >> pin & 1 != 0);
-        ended.filter_map(|(_, device)| self.devices.get(*device)).map(|device| &**device)
+        let slots = self.lines.load(Ordering::Acquire).to_le_bytes();
+        let ended = PCI_PINS.zip(slots).filter(move |(pin, slot)| *slot != 0 && pins >> pin & 1 != 0);
+        ended.filter_map(|(_, slot)| {
+            let pci = self.pci.lock();
+            match pci.reach(Slot(slot))? {
+                Reach::Fixed(device) => Some(Found::Fixed(&**self.devices.get(device)?)),
+                Reach::Plugged(slot) => Some(Found::Plugged(pci.plugged(slot)?)),
+            }
+        })
     }
 }

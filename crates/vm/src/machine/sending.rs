@@ -34,7 +34,7 @@ impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
     #[cold]
     fn end_lines(&mut self, vector: u8) {
         for device in self.machine.bus.lines_ended(vector) {
-            self.with_device(device, &mut None, |device, context| device.end_line(context.outputs));
+            self.with_device(&*device, &mut None, |device, context| device.end_line(context.outputs));
         }
     }
 

@@ -29,6 +29,7 @@ use crate::platform::layout;
 
 mod dsdt;
 mod hot_plug;
+mod lines;
 mod oem;
 mod x2apic;
 
@@ -92,8 +93,17 @@ pub fn build(config: &AcpiConfig) -> Result<Vec<u8>, BadVcpuCount> {
 /// Returns whether a guest's tables, as they are in its memory, describe the hot-plug controller: those that an image
 /// of old has written do not. The memory is the guest's, which deceives but itself.
 pub fn describe_hot_plug(memory: &impl GuestMemory) -> bool {
+    describe(memory, hot_plug::EVENTS)
+}
+
+/// Returns whether they describe INTx lines of PCI functions, likewise.
+pub fn describe_lines(memory: &impl GuestMemory) -> bool {
+    describe(memory, lines::ROUTING)
+}
+
+fn describe(memory: &impl GuestMemory, name: &str) -> bool {
     let mut tables = vec![0; SEARCHED_BYTES];
-    let name = hot_plug::EVENTS.as_bytes();
+    let name = name.as_bytes();
     memory.read(layout::ACPI_TABLES, &mut tables).is_ok() && tables.windows(name.len()).any(|window| window == name)
 }
 

@@ -101,6 +101,12 @@ pub const IOAPIC_PINS: usize = 24;
 /// Those for INTx lines of PCI functions: the ones above ISA's.
 pub const PCI_PINS: core::ops::Range<u8> = 16..IOAPIC_PINS as u8;
 
+/// The pin of the I/O APIC to which the line of a device of bus 0 leads, as ACPI's `_PRT` states. Devices whose numbers
+/// differ by eight have the same one, and only one of these a line.
+pub const fn line_of(device: u8) -> u8 {
+    PCI_PINS.start + device.wrapping_sub(1) % (PCI_PINS.end - PCI_PINS.start)
+}
+
 /// The 64-bit window: the addresses above a guest's memory that PCI functions may decode, for CPUs with so many bits of
 /// physical address. Empty if memory reaches the end of what CPUs and nested page tables can address.
 pub fn pci_high(memory_bytes: u64, address_bits: u8) -> Range<u64> {

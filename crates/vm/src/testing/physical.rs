@@ -9,7 +9,7 @@ use ::pci::Bdf;
 
 use crate::addr::AccessSize;
 use crate::devices::pci::Windows;
-use crate::devices::pci::assigned::{HostIdentity, Interrupts, Physical, Piece, Route};
+use crate::devices::pci::assigned::{HostIdentity, Interrupts, LINE, Physical, Piece, Route};
 use crate::platform::layout;
 use crate::platform::loader::memory_map;
 
@@ -250,7 +250,14 @@ impl Physical for FakePhysical {
     }
 
     fn route(&self, vector: u16) -> Route {
-        self.routes.get(&vector).copied().unwrap_or(Route { destination: self.number, vector: 0x50 + vector as u8 })
+        let gsi = 16 + self.number;
+        let route = match vector {
+            LINE if self.interrupts == Interrupts::Line => Route { destination: self.number, vector: 0x60, gsi },
+            LINE => Route { gsi, ..Route::default() },
+            _ => Route { destination: self.number, vector: 0x50 + vector as u8, gsi: 0 },
+        };
+        let adopted = self.routes.get(&vector).filter(|_| vector != LINE);
+        adopted.copied().unwrap_or(route)
     }
 
     fn is_possible(&self, route: Route) -> bool {
@@ -260,7 +267,8 @@ impl Physical for FakePhysical {
     fn adopt(&mut self, interrupts: Interrupts, routes: &mut dyn Iterator<Item = (u16, Route)>) {
         self.interrupts = interrupts;
         self.routes = routes.collect();
-        self.opened = if interrupts == Interrupts::MsiX { self.routes.keys().copied().collect() } else { Vec::new() };
+        let opened = self.routes.keys().filter(|_| interrupts == Interrupts::MsiX);
+        self.opened = opened.copied().filter(|vector| *vector != LINE).collect();
     }
 
     fn unmask(&mut self) {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// One CPU of the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CpuInfo {
     /// Its number: 0 boots, the others follow in the firmware's order.
     pub index: u32,
@@ -26,6 +27,7 @@ pub struct CpuInfo {
 
 /// State of a CPU of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CpuState {
     /// It takes work.
@@ -51,6 +53,7 @@ impl fmt::Display for CpuState {
 
 /// A vCPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CpuVcpu {
     /// Its machine, as the bundle names it.
     pub vm: String,

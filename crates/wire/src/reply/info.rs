@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// The host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct HostInfo {
     /// Baton's version, as `0.1.0`.
     pub version: String,
@@ -57,6 +58,7 @@ pub struct HostInfo {
 
 /// The host's exposure to one speculation vulnerability.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Vulnerability {
     /// As Linux names its file in `/sys/devices/system/cpu/vulnerabilities`.
     pub name: String,
@@ -127,6 +129,7 @@ impl fmt::Display for Verify {
 
 /// The CPU extension that runs guests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Virtualization {
     /// None that Baton can use; guests cannot run.
@@ -139,6 +142,7 @@ pub enum Virtualization {
 
 /// The host's local APICs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ApicMode {
     /// Memory-mapped.
@@ -149,6 +153,7 @@ pub enum ApicMode {
 
 /// One virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct VmInfo {
     /// As the bundle names it.
     pub name: String,
@@ -176,6 +181,7 @@ pub struct VmInfo {
 
 /// State of a virtual machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum VmState {
     /// Its memory is being filled.
@@ -210,6 +216,7 @@ impl fmt::Display for VmState {
 
 /// Number of exits of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ExitCount {
     /// Kind of the exit.
     pub kind: ExitKind,
@@ -219,6 +226,7 @@ pub struct ExitCount {
 
 /// The reason why a CPU left its guest: `vm::exit::Exit` as the exit statistics count it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)]
 pub enum ExitKind {

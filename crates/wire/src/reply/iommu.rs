@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// One IOMMU, as firmware describes it, and whether it isolates the functions behind it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct IommuUnit {
     /// The specification that it follows.
     pub kind: IommuKind,
@@ -23,6 +24,7 @@ pub struct IommuUnit {
 
 /// What an IOMMU is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum IommuKind {
     /// AMD I/O Virtualization Technology.

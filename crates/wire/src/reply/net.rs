@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The port of a guest's network device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NetPort {
     /// The network.
     pub network: String,
@@ -39,6 +40,7 @@ pub struct NetPort {
 
 /// Frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NetFrames {
     /// Their number.
     pub frames: u64,
@@ -48,6 +50,7 @@ pub struct NetFrames {
 
 /// Frames that were dropped at a port, by the reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NetDrops {
     /// Sent: without a whole header.
     pub short: u64,

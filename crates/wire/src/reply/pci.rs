@@ -21,6 +21,7 @@ pub enum PciProgress {
 
 /// Progress of the survey of the host's functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PciSurvey {
     /// The functions that are probed, and the time.
     pub policy: PciPolicy,
@@ -36,6 +37,7 @@ pub struct PciSurvey {
 
 /// The functions that are probed, and the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PciPolicy {
     /// All, before guests run.
@@ -58,6 +60,7 @@ impl fmt::Display for PciPolicy {
 
 /// Cost of probing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PciCost {
     /// Configuration registers read or written.
     pub accesses: u32,
@@ -67,6 +70,7 @@ pub struct PciCost {
 
 /// One function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PciFunction {
     /// Address: segment, bus, device, function.
     pub place: (u16, u8, u8, u8),
@@ -99,6 +103,7 @@ pub struct PciFunction {
 
 /// The virtual functions that a function states it can have. None is enabled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PciVirtualFunctions {
     /// How many at most; 0 where it states what cannot be.
     pub total: u16,
@@ -110,6 +115,7 @@ pub struct PciVirtualFunctions {
 
 /// An address range to which a function answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PciRange {
     /// In the space of ports, else of memory.
     pub is_ports: bool,

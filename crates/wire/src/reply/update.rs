@@ -11,6 +11,7 @@ pub const MAX_UPDATE_STEPS: usize = 96;
 
 /// Report of an update, or of a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct UpdateReport {
     /// Nothing was replaced: only tried how far the new image comes.
     pub is_dry_run: bool,
@@ -44,6 +45,7 @@ pub struct UpdateReport {
 
 /// Times of a CPU's steps in the blackout, in nanoseconds since the order to leave the guests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct UpdateSteps {
     /// Its number.
     pub index: u32,

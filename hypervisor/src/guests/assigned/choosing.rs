@@ -46,6 +46,8 @@ pub struct Chosen {
     pub capabilities: Vec<Capability>,
     /// How it is reset before.
     pub reset: Reset,
+    /// The global system interrupt of its line, where it is to have one.
+    pub gsi: Option<u32>,
 }
 
 /// Chooses the functions that a guest is assigned; they are the guest's from here on, until they are freed.
@@ -110,7 +112,7 @@ fn choose_one(guest: &'static Guest, selector: &str, without_reset: bool) -> Res
     if let Reset::Bus(bus) = &reset {
         bus.functions().for_each(|other| claim(&mut owners, other, guest.number, place));
     }
-    Ok(Chosen { place, capabilities, reset })
+    Ok(Chosen { place, capabilities, reset, gsi: assignments::gsi_of(place) })
 }
 
 fn refusal(selector: &Selector, error: &SelectError, functions: &[Function]) -> String {
@@ -193,8 +195,8 @@ fn owning(owners: &[Owned], is_meant: impl Fn(&Owned) -> bool) -> Option<&'stati
 /// # Errors
 /// What speaks against it.
 pub fn check(place: Bdf, description: &Description) -> Result<(), String> {
-    if description.msi.is_none() && description.msix.is_none() {
-        return Err("it has neither MSI nor MSI-X, and interrupts by INTx are not supported".to_string());
+    if description.msi.is_none() && description.msix.is_none() && description.line.is_none() {
+        return Err(assignments::NO_INTERRUPT.to_string());
     }
     for (bar, range) in description.ranges.iter().enumerate() {
         let Some(range) = range else { continue };

@@ -9,9 +9,10 @@ use ::iommu::Interrupt;
 use ::pci::{Bdf, ConfigSpace as _, ConfigWrite as _};
 use units::{PhysAddr, PhysRange};
 use vm::addr::AccessSize;
-use vm::devices::pci::assigned::{Description, HostIdentity, Interrupts, Physical, Piece, Route};
+use vm::devices::pci::assigned::{Description, HostIdentity, Interrupts, LINE, Physical, Piece, Route};
 use vm::devices::pci::{BARS, Space as BarSpace};
 
+use super::lines::Line;
 use super::signals::Signals;
 use super::{routes, under_way};
 use crate::arch::device_memory::{DeviceMemory, DevicePorts};
@@ -91,6 +92,16 @@ impl HostFunction {
 
     fn range(&self, bar: u8) -> Option<Reached> {
         *self.ranges.get(usize::from(bar))?
+    }
+
+    /// Its line is as the image before has left it. The one of a rehearsal is dropped before.
+    fn adopt_line(&mut self, route: Option<Route>) {
+        self.signals.set_line(None);
+        let Some(route) = route else { return };
+        match Line::adopt(self.place, route.gsi, (route.vector != 0).then_some(route.vector)) {
+            Ok(line) => self.signals.set_line(Some(line)),
+            Err(problem) => log::error!("PCI {}: its interrupt input (GSI {}) {problem}", self.place, route.gsi),
+        }
     }
 
     /// Closes its interrupts, and has its IOMMU block it.
@@ -176,8 +187,10 @@ impl Physical for HostFunction {
     }
 
     fn route(&self, vector: u16) -> Route {
-        let interrupt = self.signals.destination(vector);
-        interrupt.map_or_else(Route::default, |found| Route { destination: found.destination, vector: found.vector })
+        let gsi = if vector == LINE { self.signals.gsi().unwrap_or(0) } else { 0 };
+        let found = self.signals.destination(vector);
+        let (destination, vector) = found.map_or((0, 0), |found| (found.destination, found.vector));
+        Route { destination, vector, gsi }
     }
 
     fn is_possible(&self, route: Route) -> bool {
@@ -185,10 +198,20 @@ impl Physical for HostFunction {
     }
 
     fn adopt(&mut self, interrupts: Interrupts, routes: &mut dyn Iterator<Item = (u16, Route)>) {
-        self.signals.adopt(interrupts, &mut routes.map(|(index, route)| (index, interrupt(route))));
+        let mut line = None;
+        let mut others = routes.filter_map(|(index, route)| {
+            if index == LINE {
+                line = Some(route);
+            }
+            (index != LINE || route.vector != 0).then(|| (index, interrupt(route)))
+        });
+        self.signals.adopt(interrupts, &mut others);
+        self.adopt_line(line);
     }
 
-    fn unmask(&mut self) {}
+    fn unmask(&mut self) {
+        self.signals.line().into_iter().for_each(Line::unmask);
+    }
 
     fn reset(&mut self) -> bool {
         self.is_reset_wanted = true;

@@ -61,6 +61,11 @@ impl Arrival {
             return Err(reason.to_string());
         }
         let chosen = choosing::choose_arriving(run.guest, place, without_reset)?;
+        if chosen.gsi.is_some() && !acpi::describe_lines(run.machine.memory()) {
+            choosing::free_one(place, run.guest.number);
+            let reason = "an image without INTx has started the guest: its ACPI tables describe no lines";
+            return Err(reason.to_string());
+        }
         match resetting::begin(place, &chosen.capabilities, &chosen.reset) {
             Ok(procedure) => {
                 let is_ready = procedure.is_none();

@@ -12,6 +12,7 @@ use vm::addr::AccessSize;
 use vm::devices::pci::MsixPlace;
 use vm::devices::pci::assigned::Interrupts;
 
+use super::lines::Line;
 use super::routes::{Owner, Routes};
 use crate::arch::device_memory::DeviceMemory;
 use crate::guests::pci;
@@ -31,6 +32,7 @@ pub struct Signals {
     msi: Option<u16>,
     msix: Option<u16>,
     table: Option<(DeviceMemory, MsixPlace)>,
+    line: Option<Line>,
     interrupts: Interrupts,
     /// The guest has asked for something before this image had adopted the IOMMUs: it is done when it has.
     is_behind: bool,
@@ -46,13 +48,28 @@ impl Signals {
     /// Those of a function whose capabilities are at these registers.
     pub fn at(owner: Owner, msi: Option<u16>, msix: Option<u16>) -> Self {
         let mut routes = Routes::new(owner);
-        routes.reserve(if msi.is_some() { MOST_MSI } else { 0 });
-        Self { routes, msi, msix, table: None, interrupts: Interrupts::Off, is_behind: false }
+        routes.reserve(if msi.is_some() { MOST_MSI } else { 1 });
+        Self { routes, msi, msix, table: None, line: None, interrupts: Interrupts::Off, is_behind: false }
     }
 
     /// Where an open one comes.
     pub fn destination(&self, index: u16) -> Option<Interrupt> {
         self.routes.destination(index)
+    }
+
+    /// Gives the function a line, or takes it away.
+    pub fn set_line(&mut self, line: Option<Line>) {
+        self.line = line;
+    }
+
+    /// The line.
+    pub fn line(&mut self) -> Option<&mut Line> {
+        self.line.as_mut()
+    }
+
+    /// The global system interrupt of the line.
+    pub fn gsi(&self) -> Option<u32> {
+        self.line.as_ref().map(Line::gsi)
     }
 
     /// The registers of MSI and MSI-X; 0 without them.
@@ -87,7 +104,8 @@ impl Signals {
             return;
         }
         let entries = match interrupts {
-            Interrupts::Off | Interrupts::Line => return,
+            Interrupts::Off => return,
+            Interrupts::Line => return self.open_line(place),
             Interrupts::Msi { vectors } => vectors as u16,
             Interrupts::MsiX => self.table.map_or(0, |(_, table)| table.vectors),
         };
@@ -119,13 +137,29 @@ impl Signals {
 
     /// Closes everything: the function sends nothing, and its IOMMU lets nothing through.
     pub fn close_all(&mut self, place: Bdf) {
-        if core::mem::take(&mut self.interrupts) != Interrupts::Off {
-            self.close(place);
+        match core::mem::take(&mut self.interrupts) {
+            Interrupts::Off => {}
+            Interrupts::Line => self.close_line(),
+            Interrupts::Msi { .. } | Interrupts::MsiX => self.close(place),
         }
+    }
+
+    fn open_line(&mut self, place: Bdf) {
+        let Some(line) = &mut self.line else { return };
+        match line.open(&mut self.routes) {
+            Ok(()) => self.interrupts = Interrupts::Line,
+            Err(problem) => log::error!("PCI {place}: its line stays closed: {problem}"),
+        }
+    }
+
+    fn close_line(&mut self) {
+        self.line.iter_mut().for_each(Line::close);
+        self.routes.close();
     }
 
     /// Opens from scratch what the guest has asked for.
     pub fn reopen(&mut self, place: Bdf, interrupts: Interrupts, vectors: &[u16]) {
+        self.line.iter_mut().for_each(Line::close);
         self.interrupts = Interrupts::Off;
         self.close(place);
         self.set(place, interrupts);

@@ -9,6 +9,7 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt;
 
+use ::pci::line::Unserved;
 use ::pci::{Bdf, reset};
 use iommu::Storm;
 use vm::devices::outputs::Outputs;
@@ -29,6 +30,12 @@ use crate::kernel::iommu::guests as iommu_guests;
 pub fn stop(Storm { source, refused, ticks }: Storm) -> EventKind {
     let ms = timer::ticks_to_ns(ticks) / 1_000_000;
     stop_for(source, &format_args!("its IOMMU has refused {refused} or more of its requests within {ms} ms"))
+}
+
+/// Stops a function whose guest ends the interrupts of its line and does not serve it.
+pub fn stop_unserved(place: Bdf) -> EventKind {
+    let ends = Unserved::LIMIT;
+    stop_for(place, &format_args!("its INTx line was still asserted at {ends} ends of its interrupt in a row"))
 }
 
 /// Stops a function: it masters the bus no more, its IOMMU refuses it everything and logs as little as it can of that,

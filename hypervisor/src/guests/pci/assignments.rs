@@ -23,6 +23,10 @@ use crate::kernel::iommu::guests as iommu;
 /// The operator's changes. Only the control channel writes them. Locked after the survey.
 static CHANGES: Mutex<Changes> = Mutex::new(Changes::new());
 
+/// The reason for which a function without MSI and MSI-X is refused.
+pub const NO_INTERRUPT: &str = "it has neither MSI nor MSI-X, and the input of its INTx line is not known: `gsi` of the \
+     function in host.toml states it";
+
 const _: () = assert!(MAX_CHANGES == MAX_ASSIGNMENTS);
 
 /// The reason why an assignment is not changed; nothing has changed.
@@ -136,6 +140,11 @@ pub fn release(place: Bdf, guest: &Guest) -> Result<(), Problem> {
     Ok(())
 }
 
+/// The global system interrupt of a function's line, where one is known that the function needs.
+pub fn gsi_of(place: Bdf) -> Option<u32> {
+    SURVEY.lock().gsi_of(place)
+}
+
 /// Returns whether a guest neither runs nor is about to.
 pub fn has_stopped(guest: &Guest) -> bool {
     matches!(guest.status().state, VmState::Stopped | VmState::Failed) && !guest.has_orders()
@@ -166,7 +175,11 @@ pub fn functions_of(guest: &Guest) -> Vec<AssignedConfig> {
         |function: &&AssignedConfig| survey.place_of(&function.selector).is_none_or(|place| changes.keeps(place, name));
     let kept = guest.config.functions.iter().filter(is_kept).cloned();
     let added = changes.assigned().iter().filter(|one| one.guest == *name);
-    let added = added.map(|one| AssignedConfig { selector: one.place.to_string(), without_reset: one.without_reset });
+    let added = added.map(|one| AssignedConfig {
+        selector: one.place.to_string(),
+        without_reset: one.without_reset,
+        gsi: None,
+    });
     kept.chain(added).collect()
 }
 
@@ -229,6 +242,12 @@ impl Survey {
         guests.iter().flat_map(of).collect()
     }
 
+    fn gsi_of(&self, place: Bdf) -> Option<u32> {
+        let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
+        let mut functions = guests.iter().flat_map(|guest| &guest.config.functions);
+        functions.find_map(|function| function.gsi.filter(|_| self.place_of(&function.selector) == Some(place)))
+    }
+
     fn place_of(&self, selector: &str) -> Option<Bdf> {
         self.select(Selector::parse(selector).ok()?).ok()
     }
@@ -242,9 +261,9 @@ impl Survey {
     fn check_fit(&mut self, place: Bdf, without_reset: bool) -> Result<(), Problem> {
         let function = self.found.iter().find(|function| function.place == place);
         let capabilities: Vec<Capability> = function.into_iter().flat_map(|found| found.capabilities.clone()).collect();
-        if !capabilities.iter().any(|one| [Capability::MSI, Capability::MSI_X].contains(&one.id)) {
-            let reason = "it has neither MSI nor MSI-X, and interrupts by INTx are not supported";
-            return Err(unfit(place, reason, "choose another function"));
+        let has_messages = capabilities.iter().any(|one| [Capability::MSI, Capability::MSI_X].contains(&one.id));
+        if !has_messages && self.gsi_of(place).is_none() {
+            return Err(unfit(place, NO_INTERRUPT, "choose another function"));
         }
         if !without_reset && reset::way(&mut self.space, place, &capabilities).is_none() {
             let hint = "`--reset none` assigns it all the same: only where one guest alone ever has it";

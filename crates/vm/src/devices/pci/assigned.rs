@@ -58,7 +58,7 @@ use vectors::Vectors;
 
 pub use description::{Description, Identity, Range};
 pub use passed::{PASSED, Passed};
-pub use physical::{HostIdentity, Interrupts, Phase, Physical, Piece, Raised, Route};
+pub use physical::{HostIdentity, Interrupts, LINE, Phase, Physical, Piece, Raised, Route};
 pub use problem::{Problem, Reason};
 pub use virtio::{Registers, Structures};
 
@@ -170,7 +170,10 @@ impl<P: Physical> Assigned<P> {
 
 impl<P: Physical> Behind for Assigned<P> {
     fn kind(&self) -> u32 {
-        DeviceKind::AssignedFunction as u32
+        // An image that knows no lines is refused by this kind, which it does not know either.
+        let kind =
+            if self.description.line.is_some() { DeviceKind::LineFunction } else { DeviceKind::AssignedFunction };
+        kind as u32
     }
 
     fn read(&mut self, at: At, _: &mut Function, _: &mut Context<'_>) -> u64 {

@@ -112,6 +112,11 @@ impl PciBus {
         Some(attached.function)
     }
 
+    /// The way to the function in a slot.
+    pub fn reach(&self, slot: Slot) -> Option<Reach> {
+        Some(self.functions[self.position(slot).ok()?].reach)
+    }
+
     /// A function that may leave.
     pub fn plugged(&self, slot: Slot) -> Option<Arc<Mutex<dyn Configured>>> {
         let attached = &self.functions[self.position(slot).ok()?];

@@ -48,6 +48,7 @@ pub(super) fn save(bus: &Bus, into: &mut state::Devices, tail: &mut [u8]) -> Res
             }
             DeviceKind::HotPlug if device.is_dispensable() => {}
             DeviceKind::AssignedFunction
+            | DeviceKind::LineFunction
             | DeviceKind::HotPlug
             | DeviceKind::VirtioRng
             | DeviceKind::VirtioConsole
@@ -104,6 +105,7 @@ fn restore_device(device: &mut dyn Device, from: &state::Devices, functions: &[P
         Some(DeviceKind::HotPlug) if device.restore_nothing() => Ok(()),
         Some(
             DeviceKind::AssignedFunction
+            | DeviceKind::LineFunction
             | DeviceKind::HotPlug
             | DeviceKind::VirtioRng
             | DeviceKind::VirtioConsole

@@ -7,6 +7,7 @@ use super::*;
 use crate::devices::bus::{Bus, Taken};
 use crate::devices::pci::assigned::{Assigned, Description, HostIdentity};
 use crate::devices::pci::{Endpoint, Slot};
+use crate::platform::layout::line_of;
 use crate::testing::{FakeAddressSpace, FakePhysical, Probe};
 
 const ECAM: u64 = 0xe000_0000;
@@ -70,12 +71,28 @@ fn a_function_comes_only_where_none_is() {
 }
 
 #[test]
-fn a_function_with_a_line_does_not_come() {
-    let space = FakeAddressSpace::new(1 << 20);
-    let mut physical = FakePhysical::new(0, &space);
-    let description = Description::probe("01:00.0".parse().unwrap(), &mut physical, Some(16)).unwrap();
-    let function = Assigned::in_slot(Slot::of_device(1), description, physical).unwrap();
-    assert_eq!(Lab::new().machine.bus().plug(function).map(drop), Err(Taken));
+fn a_line_has_one_function_until_that_goes() {
+    let lab = Lab::new();
+    let (bus, space) = (lab.machine.bus(), FakeAddressSpace::new(1 << 20));
+    let plug_with_line = |device: u8, line: u8| {
+        let mut physical = FakePhysical::new(0, &space);
+        let description = Description::probe("01:00.0".parse().unwrap(), &mut physical, Some(line)).unwrap();
+        let function = Assigned::in_slot(Slot::of_device(device), description, physical).unwrap();
+        bus.plug(function).map(drop)
+    };
+    assert!(!bus.has_lines());
+    assert_eq!(plug_with_line(1, line_of(1)), Ok(()));
+    assert_eq!(plug_with_line(9, line_of(9)), Err(Taken), "the same line");
+    assert_eq!((plug_with_line(2, 15), plug_with_line(2, 24)), (Err(Taken), Err(Taken)), "no line of PCI's");
+    assert!(plug(&lab, 9) && bus.has_lines(), "without a line it comes");
+    assert_eq!(plug_with_line(1, line_of(2)), Err(Taken), "its slot is taken");
+    for device in 2..9 {
+        assert_eq!(plug_with_line(device, line_of(device)), Ok(()));
+    }
+    assert!(bus.unplug(Slot::of_device(9)) && bus.unplug(Slot::of_device(1)));
+    assert_eq!(plug_with_line(9, line_of(9)), Ok(()));
+    (2..10).for_each(|device| assert!(bus.unplug(Slot::of_device(device))));
+    assert!(!bus.has_lines());
 }
 
 /// A vCPU has found the function, and has not accessed it yet when it goes.

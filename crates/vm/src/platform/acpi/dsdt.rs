@@ -15,8 +15,8 @@ use acpi_tables::aml::{
 };
 use acpi_tables::sdt::Sdt;
 
-use super::hot_plug;
 use super::oem::{OEM, OEM_REVISION, OEM_TABLE};
+use super::{hot_plug, lines};
 use crate::platform::layout::{self, port};
 
 const HEADER_BYTES: u32 = 36;
@@ -68,8 +68,8 @@ fn add_pci(high: &Range<u64>, aml: &mut Vec<u8>) {
     let compatible = Name::new("_CID".into(), &EISAName::new("PNP0A03"));
     let [segment, bus, unique] = ["_SEG", "_BBN", "_UID"].map(|name| Name::new(name.into(), &0_u8));
     let resources = Name::new("_CRS".into(), &resources);
-    let hot_plug = hot_plug::of_root();
-    device("PCI0", vec![&id, &compatible, &segment, &bus, &unique, &resources, &hot_plug], aml);
+    let (lines, hot_plug) = (lines::routing(), hot_plug::of_root());
+    device("PCI0", vec![&id, &compatible, &segment, &bus, &unique, &resources, &lines, &hot_plug], aml);
 }
 
 /// Adds the ranges that no device may be given: the enhanced configuration space, the registers for sleep and hot-plug.

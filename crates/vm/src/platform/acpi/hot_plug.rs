@@ -35,7 +35,7 @@ const REGISTER_BITS: usize = 32;
 pub(super) const EVENTS: &str = "HPEV";
 
 /// AML that has been made.
-pub(super) struct Made(Vec<u8>);
+pub(super) struct Made(pub Vec<u8>);
 
 impl Aml for Made {
     fn to_aml_bytes(&self, sink: &mut dyn AmlSink) {

@@ -149,6 +149,24 @@ fn each_device_of_the_root_can_be_ejected() {
     assert!(!root.windows(4).any(|window| window == b"S000"), "the host bridge neither comes nor goes");
 }
 
+/// `Name (_PRT, Package { Package { device << 16 | 0xffff, INTA, 0, pin }, … })`.
+#[test]
+fn each_device_of_the_root_has_a_line() {
+    let tables = tables(1);
+    let root = object(dsdt(&tables), DEVICE, b"PCI0");
+    let at = root.windows(4).position(|window| window == b"_PRT").unwrap();
+    let mut rest = &root[at + 4..];
+    let (head, entries) = rest.split_at(4);
+    assert_eq!((head[0], head[1] >> 6, head[3]), (0x12, 1, 31), "a package of 31, its length in two bytes");
+    rest = entries;
+    for device in 1..32u8 {
+        let pin = 16 + (device - 1) % 8;
+        let entry = [0x12, 0x0b, 4, 0x0c, 0xff, 0xff, device, 0, 0, 0, 0x0a, pin];
+        rest = rest.strip_prefix(&entry[..]).unwrap_or_else(|| panic!("{device}: {:x?}", &rest[..16]));
+        assert_eq!(layout::line_of(device), pin);
+    }
+}
+
 /// Each register is read and acknowledged before anybody is notified.
 #[test]
 fn events_are_acknowledged_and_then_notified() {
@@ -185,9 +203,9 @@ fn without_notification<'a>(aml: &'a [u8], bit: u32, name: &[u8], value: u8) -> 
 #[test]
 fn tables_of_old_describe_no_hot_plug() {
     let memory = crate::testing::FakeMemory::new(1 << 20);
-    assert!(!describe_hot_plug(&memory));
+    assert!(!describe_hot_plug(&memory) && !describe_lines(&memory));
     memory.write(layout::ACPI_TABLES, &tables(1)).unwrap();
-    assert!(describe_hot_plug(&memory));
+    assert!(describe_hot_plug(&memory) && describe_lines(&memory));
     assert!(dsdt(&tables(1)).len() + 64 < SEARCHED_BYTES);
     assert!(!describe_hot_plug(&crate::testing::FakeMemory::new(0x1000)), "so small a guest has no tables");
 }

@@ -37,6 +37,19 @@ pub fn by_line(request: &Request<'_>) -> Result<(), Wrong> {
     result.and_then(|()| expect_that("pin of the line", pin.into(), 0, PINS.contains(&pin)))
 }
 
+/// The line stays asserted, and each end of its interrupt is followed by the next one, until the function is gone.
+pub fn unserved(request: &Request<'_>) -> Result<(), Wrong> {
+    const GONE: u32 = u32::MAX;
+    const GONE_MS: u32 = 60_000;
+    interrupts::stop_serving();
+    interrupts::use_line(request.edu.function);
+    device::write(Register::RaiseInterrupt, 1);
+    let is_gone = || device::read(Register::Identification) == GONE;
+    let went = clock::wait(Waiting::Running, GONE_MS, is_gone);
+    print!("edu: unserved: came={}\n", came());
+    expect_that("function that is gone", GONE.into(), device::read(Register::Identification).into(), went)
+}
+
 fn all_came(name: &str, request: &Request<'_>) -> Result<(), Wrong> {
     series(name, "running", request.count, raise_running)?;
     series(name, "halted", request.count, compute_halted)?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The device's interrupts: where they go, and how many came.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use tiny::answers::Wrong;
 use tiny::apic::{self, Register as Local};
@@ -34,6 +34,8 @@ const MASKED: u32 = 1 << 16;
 const LEVEL_ACTIVE_LOW: u32 = 1 << 15 | 1 << 13;
 
 static CAME: AtomicU32 = AtomicU32::new(0);
+/// The handler acknowledges nothing.
+static IS_IDLE: AtomicBool = AtomicBool::new(false);
 static LAST_VECTOR: AtomicU32 = AtomicU32::new(0);
 static LAST_TICKS: AtomicU64 = AtomicU64::new(0);
 
@@ -105,6 +107,11 @@ pub fn use_line(function: Function) {
     function.change_command(NO_INTX, 0);
 }
 
+/// The handler acknowledges nothing any more: the line stays asserted.
+pub fn stop_serving() {
+    IS_IDLE.store(true, Ordering::Relaxed);
+}
+
 /// Masks all lines.
 pub fn end_line() {
     PINS.for_each(|pin| set_entry(pin, MASKED));
@@ -139,7 +146,7 @@ const LINE_HANDLERS: [fn(u64); 8] = [
 fn handle(vector: u8) {
     LAST_TICKS.store(cpu::ticks(), Ordering::Relaxed);
     LAST_VECTOR.store(vector.into(), Ordering::Relaxed);
-    if device::is_placed() {
+    if device::is_placed() && !IS_IDLE.load(Ordering::Relaxed) {
         device::write(Register::AcknowledgeInterrupt, device::read(Register::InterruptStatus));
     }
     CAME.fetch_add(1, Ordering::Release);

@@ -36,6 +36,7 @@ const WAYS: &[Way] = &[
     ("check", |request| device::check(&request.edu)),
     ("msi", delivery::by_message),
     ("intx", delivery::by_line),
+    ("unserved", delivery::unserved),
     ("dma", transfer::once),
     ("stream", transfer::stream),
     ("blackout", blackout::blackout),

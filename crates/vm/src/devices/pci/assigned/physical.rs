@@ -23,7 +23,12 @@ pub struct Route {
     pub destination: u32,
     /// The vector there.
     pub vector: u8,
+    /// Of a line: the global system interrupt by which it comes to the host; else 0.
+    pub gsi: u32,
 }
+
+/// The number of the line where vectors of MSI and MSI-X have theirs.
+pub const LINE: u16 = u16::MAX;
 
 /// Pages of a base address register's range, and where they are in the guest's address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +114,7 @@ pub trait Physical: Send {
     /// What the next image has to know of it.
     fn identity(&self) -> HostIdentity;
 
-    /// Where the host receives an open vector.
+    /// Where the host receives an open vector, or [`LINE`].
     fn route(&self, vector: u16) -> Route;
 
     /// Returns whether the image before can have routed an open vector so.

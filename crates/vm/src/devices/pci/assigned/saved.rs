@@ -134,12 +134,12 @@ impl HostIdentity {
 
 /// The word of a route.
 pub(super) const fn route_word(route: Route) -> u64 {
-    (route.destination as u64) << 8 | route.vector as u64
+    (route.gsi as u64) << 40 | (route.destination as u64) << 8 | route.vector as u64
 }
 
-/// The route of a word; `None` if there is none such.
-pub(super) fn route(word: u64) -> Option<Route> {
-    Some(Route { destination: u32::try_from(word >> 8).ok()?, vector: word as u8 })
+/// The route of a word.
+pub(super) const fn route(word: u64) -> Route {
+    Route { gsi: (word >> 40) as u32, destination: (word >> 8) as u32, vector: word as u8 }
 }
 
 const fn kind(bar: Bar) -> u8 {

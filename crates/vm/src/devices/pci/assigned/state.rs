@@ -8,7 +8,7 @@ use zerocopy::FromBytes as _;
 
 use super::description::Description;
 use super::passed::Command;
-use super::physical::{Interrupts, Phase, Physical, Route};
+use super::physical::{Interrupts, LINE, Phase, Physical, Route};
 use super::saved;
 use super::vectors::Vectors;
 use super::{Assigned, StateError};
@@ -33,7 +33,7 @@ impl Adopted<'_> {
         self.opened.iter().map(|word| u64::from_le_bytes(*word))
     }
 
-    fn routes(&self) -> impl Iterator<Item = Option<Route>> {
+    fn routes(&self) -> impl Iterator<Item = Route> {
         self.routes.iter().map(|word| saved::route(u64::from_le_bytes(*word)))
     }
 }
@@ -50,13 +50,15 @@ impl<P: Physical> Assigned<P> {
     }
 
     pub(super) fn saved_bytes(&self) -> usize {
-        let words = self.vectors.opened.len() + self.vectors.most(self.description.msi);
+        let has_line = self.description.line.is_some();
+        let words = self.vectors.opened.len() + self.vectors.most(self.description.msi) + usize::from(has_line);
         size_of::<AssignedFunction>() + words * size_of::<u64>()
     }
 
     pub(super) fn save_state(&self, into: &mut [u8]) -> Result<usize, Full> {
         let mut used = piece::save(&self.saved(), into)?;
-        let routes = self.vectors.each().map(|vector| saved::route_word(self.physical.route(vector)));
+        let line = self.description.line.map(|_| LINE);
+        let routes = self.vectors.each().chain(line).map(|vector| saved::route_word(self.physical.route(vector)));
         for word in self.vectors.opened.iter().copied().chain(routes) {
             used += piece::save(&word.to_le_bytes(), into.get_mut(used..).ok_or(Full)?)?;
         }
@@ -69,7 +71,8 @@ impl<P: Physical> Assigned<P> {
         self.vectors.opened.iter_mut().zip(adopted.opened()).for_each(|(word, saved)| *word = saved);
         self.vectors.interrupts = adopted.interrupts;
         (self.phase, self.command.passed) = (adopted.phase, adopted.passed);
-        self.physical.adopt(adopted.interrupts, &mut self.vectors.each().zip(adopted.routes().flatten()));
+        let line = self.description.line.map(|_| LINE);
+        self.physical.adopt(adopted.interrupts, &mut self.vectors.each().chain(line).zip(adopted.routes()));
         self.is_line_asserted = adopted.is_line_asserted && self.description.line.is_some();
         Ok(())
     }
@@ -94,11 +97,19 @@ impl<P: Physical> Assigned<P> {
         if !self.vectors.is_possible(adopted.opened()) || !Command::is_possible(adopted.passed) {
             return Err(refused("a bit is set that is never set"));
         }
-        if adopted.routes().count() != Vectors::count(adopted.interrupts, adopted.opened()) || !rest.is_empty() {
+        let count = Vectors::count(adopted.interrupts, adopted.opened());
+        let line = self.description.line.and_then(|_| adopted.routes().nth(count));
+        let words = count + usize::from(self.description.line.is_some());
+        if adopted.routes().count() != words || !rest.is_empty() {
             return Err(other_length);
         }
-        let is_possible = |route: Option<Route>| route.is_some_and(|route| self.physical.is_possible(route));
-        if !adopted.routes().all(is_possible) {
+        let is_possible = |route: Route| route.gsi == 0 && self.physical.is_possible(route);
+        let is_right = match line {
+            Some(line) if adopted.interrupts == Interrupts::Line => self.physical.is_possible(line),
+            Some(line) => line == Route { gsi: line.gsi, ..Route::default() },
+            None => adopted.interrupts != Interrupts::Line,
+        };
+        if !is_right || !adopted.routes().take(count).all(is_possible) {
             return Err(refused("an interrupt is received where none can be"));
         }
         Ok(adopted)

@@ -96,6 +96,11 @@ fn msi_opens_what_the_guest_allows() {
 /// The guest's I/O APIC with the line as vector 0x50, level-triggered.
 fn with_line() -> Lab {
     let mut lab = Lab::new(1);
+    enable_line(&mut lab);
+    lab
+}
+
+fn enable_line(lab: &mut Lab) {
     let entry = 0x10 + 2 * u32::from(PIN);
     let mut ioapic = lab.bus.ioapic().lock();
     for (index, value) in [(entry + 1, 0), (entry, 0x8050)] {
@@ -104,7 +109,6 @@ fn with_line() -> Lab {
     }
     drop(ioapic);
     lab.set_config(0, 0x04, 0b110);
-    lab
 }
 
 /// As a machine does when a local APIC ends an interrupt.
@@ -130,6 +134,26 @@ fn a_line_interrupts_until_the_guest_has_ended_it() {
     assert_eq!(lab.sent(), [0; 0], "the line is not asserted any more");
     raise(&mut lab, Raised::Line);
     assert_eq!(lab.sent(), [0x50]);
+}
+
+#[test]
+fn a_function_that_came_has_a_line_until_it_goes() {
+    let mut lab = Lab::bare();
+    let mut physical = FakePhysical::new(0, &lab.space);
+    let description = Description::probe(name(), &mut physical, Some(PIN)).expect("it is good");
+    physical.is_sealed = true;
+    let function = Assigned::in_slot(Slot(8), description, physical).unwrap();
+    lab.functions.push(lab.bus.plug(function).unwrap());
+    enable_line(&mut lab);
+    raise(&mut lab, Raised::Line);
+    assert_eq!(lab.sent(), [0x50]);
+    end(&mut lab, 0x50);
+    assert_eq!((lab.physical(0, |p| p.unmasked), lab.sent()), (1, Vec::new()));
+    raise(&mut lab, Raised::Line);
+    assert!(lab.bus.unplug(Slot(8)));
+    assert_eq!(lab.bus.ioapic().lock().state().lines, 0, "nobody would lower it");
+    end(&mut lab, 0x50);
+    assert_eq!((lab.physical(0, |p| p.unmasked), lab.sent()), (1, Vec::from([0x50])));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::vec;
 
-use handover::state;
+use handover::state::{self, DeviceKind};
 
 use super::properties::{any_step, take};
 use super::*;
@@ -85,8 +85,9 @@ fn an_interrupt_that_is_received_nowhere_is_refused() {
     let states = saved(&lab);
     assert_eq!(lab.functions[0].lock().interrupts(), Interrupts::Msi { vectors: 1 });
     assert!(restored(&lab, &states).is_ok());
-    let route = states.last().unwrap().len() - 8;
-    for (at, value) in [(route, 0x4f), (route + 7, 1)] {
+    // The line's word is the last one.
+    let route = states.last().unwrap().len() - 16;
+    for (at, value) in [(route, 0x4f), (route + 5, 1), (route + 7, 1)] {
         let mut states = states.clone();
         states.last_mut().unwrap()[at] = value;
         let error = restored(&lab, &states).map(drop).expect_err("it is refused");
@@ -96,6 +97,56 @@ fn an_interrupt_that_is_received_nowhere_is_refused() {
     states.last_mut().unwrap().truncate(route);
     let error = restored(&lab, &states).map(drop).expect_err("it is refused");
     assert_eq!(error.reason, "its state has another length");
+}
+
+/// An image that knows no lines does not know the kind, and is refused while the guest runs.
+#[test]
+fn an_asserted_line_is_handed_over_with_its_route() {
+    let mut lab = Lab::new(2);
+    let kind = |lab: &Lab, function: usize| lab.functions[function].lock().tag().kind;
+    let kinds = [DeviceKind::LineFunction, DeviceKind::AssignedFunction].map(|kind| kind as u32);
+    assert_eq!([kind(&lab, 0), kind(&lab, 1)], kinds);
+    lab.set_config(0, 4, 0b110);
+    lab.with(0, |function, outputs| function.raise(Raised::Line, outputs));
+    let mut next = restored(&lab, &saved(&lab)).expect("it is good");
+    let route = Route { destination: 0, vector: 0x60, gsi: 16 };
+    assert_eq!(next.physical(0, |p| p.routes.get(&LINE).copied()), Some(route));
+    assert_eq!((next.physical(0, |p| p.interrupts), next.config(0, 4) >> 16 & 8), (Interrupts::Line, 8));
+    next.with(0, |function, outputs| function.raise(Raised::Line, outputs));
+    next.functions[0].lock().end_line(&mut next.world.outputs);
+    assert_eq!((next.physical(0, |p| p.unmasked), next.config(0, 4) >> 16 & 8), (1, 0), "once");
+    next.functions[0].lock().end_line(&mut next.world.outputs);
+    assert_eq!(next.physical(0, |p| p.unmasked), 1);
+}
+
+#[test]
+fn a_line_that_is_not_there_is_refused() {
+    let mut lab = Lab::new(1);
+    lab.set_config(0, 4, 0b110);
+    let states = saved(&lab);
+    assert!(restored(&lab, &states).is_ok());
+    let line = OWN + core::mem::offset_of!(state::AssignedFunction, line);
+    let route = states.last().unwrap().len() - 8;
+    for (at, reason) in
+        [(line, "differs where no guest can write"), (route, "an interrupt is received where none can be")]
+    {
+        let mut states = states.clone();
+        states.last_mut().unwrap()[at] = 0;
+        assert_eq!(restored(&lab, &states).map(drop).expect_err("it is refused").reason, reason);
+    }
+}
+
+#[test]
+fn a_closed_line_keeps_its_input_and_has_no_route() {
+    let lab = Lab::new(1);
+    let mut states = saved(&lab);
+    let mut next = restored(&lab, &states).expect("it is good");
+    let route = Route { gsi: 16, ..Route::default() };
+    assert_eq!(next.physical(0, |p| p.routes.get(&LINE).copied()), Some(route));
+    let at = states.last().unwrap().len() - 8;
+    states.last_mut().unwrap()[at] = 0x60;
+    let error = restored(&lab, &states).map(drop).expect_err("it is refused");
+    assert_eq!(error.reason, "an interrupt is received where none can be");
 }
 
 #[test]

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Functions of guests that interrupt by their INTx lines.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use baton::config::{Device, Guest, Image, Iommu};
+use bundle::AssignedConfig;
+use e2e::host::Host;
+use e2e::old_image;
+use e2e::recipe::{Recipe, folder, tiny};
+use handover::state::DeviceKind;
+use wire::{ReplyBody, RequestBody, UpdateBy};
+
+use super::Rule;
+
+pub const RULES: &[Rule] = &[
+    ("each_interrupt_of_a_line_comes_once_across_updates_behind_amds_iommu", || comes_once(Iommu::Amd)),
+    ("each_interrupt_of_a_line_comes_once_across_updates_behind_intels_iommu", || comes_once(Iommu::Intel)),
+    ("a_line_that_nobody_serves_stops_its_function", nobody_serves),
+    ("an_input_that_cannot_be_a_guests_is_refused", refused_inputs),
+    ("an_image_that_knows_no_lines_is_refused_while_a_guest_has_one", images_without_lines),
+];
+
+/// QEMU's ICH9 leads pin A of slot 2 of the first bus, and of what is behind a root port there, to this input.
+const GSI: u32 = 22;
+
+/// The guest edu with the device and its line.
+fn edu(name: &str, gsi: u32, cmdline: &str) -> Result<Guest> {
+    let function = AssignedConfig { selector: "1234:11e8".to_owned(), without_reset: true, gsi: Some(gsi) };
+    Ok(Guest { functions: vec![function], ..tiny(name, "edu", cmdline)? })
+}
+
+fn start(iommu: Iommu, guest: Guest) -> Result<Host> {
+    Recipe::new().cpus(2).with_devices(iommu, vec![Device::Edu]).guest(guest).start()
+}
+
+fn update(host: &mut Host, generation: u64) -> Result<()> {
+    let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
+    match host.client()?.request_within(Duration::from_secs(60), update)? {
+        ReplyBody::Updated(report) => ensure!(report.generation == generation, "{report:?}"),
+        other => bail!("{other:?}"),
+    }
+    Ok(())
+}
+
+/// The device interrupts all the time, also while the host is updated.
+fn comes_once(iommu: Iommu) -> Result<()> {
+    const ROUNDS: usize = 4;
+    let rounds = ["intx"; ROUNDS].join(",");
+    let mut host = start(iommu, edu("edu", GSI, &format!("do={rounds} n=500"))?)?;
+    host.limit(Duration::from_secs(60));
+    host.guest_says("edu", "edu: intx: going")?;
+    for generation in 2..=3 {
+        update(&mut host, generation)?;
+        host.guest_says("edu", "edu: intx running n=500 came=500")?;
+    }
+    for _ in 2..ROUNDS {
+        host.guest_says("edu", "edu: intx halted n=500 came=500")?;
+    }
+    host.powers_off()
+}
+
+/// The guest ends each interrupt, and leaves the device as it is.
+fn nobody_serves() -> Result<()> {
+    let recipe = Recipe::new().cpus(2).with_devices(Iommu::Amd, vec![Device::Edu]);
+    let mut host = recipe.guest(edu("edu", GSI, "do=unserved,wait")?).beating("neighbour")?.start()?;
+    host.limit(Duration::from_secs(60));
+    host.says(&[
+        "guest edu: PCI function ",
+        " is stopped: its INTx line was still asserted at ",
+        "`baton vm reset edu`",
+    ])?;
+    host.guest_says("edu", "edu: unserved: ok")?;
+    host.beats("neighbour", 5)?;
+    host.powers_off()
+}
+
+/// One that the host uses, one that no I/O APIC has, and one that another guest's function has.
+fn refused_inputs() -> Result<()> {
+    let named = |mut guest: Guest, selector: &str| {
+        guest.functions.iter_mut().for_each(|function| function.selector = selector.to_owned());
+        guest
+    };
+    let first = named(edu("first", GSI, "do=wait")?, "1234:11e8#1");
+    let second = Guest { autostart: false, ..named(edu("second", GSI, "do=wait")?, "1234:11e8#2") };
+    let recipe = Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![Device::Edu, Device::Edu]);
+    let mut host = recipe.guest(first).guest(second).start()?;
+    host.guest_says("first", "edu: wait: going")?;
+    host.order(RequestBody::VmStart { name: "second".into() })?;
+    host.says(&["guest second: ", "its interrupt input (GSI 22) is that of PCI function ", "which guest first has"])?;
+    host.powers_off()?;
+    for (gsi, reason) in [(3, "(GSI 3) is the control channel's (COM2)"), (4000, "(GSI 4000) is no I/O APIC's")] {
+        let mut host = start(Iommu::Amd, edu("edu", gsi, "do=check")?)?;
+        host.says(&["guest edu: ", reason])?;
+        host.powers_off()?;
+    }
+    Ok(())
+}
+
+fn images_without_lines() -> Result<()> {
+    let folder = folder()?;
+    let path = folder.path().join("old.elf");
+    std::fs::write(&path, old_image::knowing_devices_up_to(DeviceKind::VirtioVsock)?)?;
+    let recipe = Recipe::new().cpus(2).with_devices(Iommu::Amd, vec![Device::Edu]);
+    let recipe = recipe.guest(edu("edu", GSI, "do=check,wait")?);
+    let mut host = Recipe { image: Image::File(path), ..recipe }.start()?;
+    host.limit(Duration::from_secs(30));
+    host.guest_says("edu", "edu: wait: going")?;
+    let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?.to_string();
+    ensure!(refusal.contains("guest 'edu': it has a device that the image does not know"), "{refusal}");
+    host.powers_off()
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The service with a real host.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use e2e::host::{BOOT_LIMIT, Host};
+use e2e::place::Build;
+use e2e::recipe::Recipe;
+use serde_json::Value;
+use serve::options::{HostOption, Options, Place};
+use wire::VmState;
+
+use super::Rule;
+
+pub const RULES: &[Rule] = &[
+    ("a_host_is_seen_operated_and_updated_through_the_service", || is_operated_and_updated("update?by=bundle", b"")),
+    ("a_roll_back_is_counted_by_the_service", a_roll_back_is_counted),
+];
+
+/// For the long suite: an image takes 15 s through an emulated UART.
+pub const LONG_RULES: &[Rule] = &[("a_host_is_updated_by_an_image_that_is_sent_through_the_service", || {
+    is_operated_and_updated("update", &fs::read(Build::Shipped.file()?)?)
+})];
+
+const GUEST: &str = "a";
+
+/// Starts a service for the host, and waits until it is seen.
+fn served(host: &Host, folder: &Path) -> Result<()> {
+    let options = Options {
+        listen: vec![Place::Unix(folder.join("serve.sock"))],
+        host: vec![HostOption {
+            name: "h".to_owned(),
+            address: format!("unix:{}", host.control_socket().display()).parse()?,
+        }],
+        socket_mode: 0o600,
+        access: None,
+        insecure_loopback: false,
+        audit: Some(folder.join("audit.jsonl")),
+        refresh: Duration::from_millis(200),
+    };
+    thread::spawn(|| serve::service::run(options));
+    until("the host is connected", || Ok(get(folder, "/api/v1/hosts")?.contains("\"state\":\"connected\"")))
+}
+
+/// Sends a request; returns the whole answer.
+fn ask(folder: &Path, method: &str, path: &str, body: &[u8]) -> Result<String> {
+    let mut stream = UnixStream::connect(folder.join("serve.sock"))?;
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: baton\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body)?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+fn get(folder: &Path, path: &str) -> Result<String> {
+    // The service may not listen yet.
+    Ok(ask(folder, "GET", path, b"").unwrap_or_default())
+}
+
+fn json(folder: &Path, path: &str) -> Result<Value> {
+    let answer = get(folder, path)?;
+    let (_, body) = answer.split_once("\r\n\r\n").context("no answer")?;
+    Ok(serde_json::from_str(body)?)
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
+    let end = Instant::now() + BOOT_LIMIT;
+    while !is_so()? {
+        ensure!(Instant::now() < end, "not in time: {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// Waits for the end of the last update.
+fn end_of_update(folder: &Path) -> Result<Value> {
+    let mut last = Value::Null;
+    until("the update has ended", || {
+        last =
+            json(folder, "/api/v1/hosts/h/updates")?.as_array().and_then(|all| all.last().cloned()).unwrap_or_default();
+        Ok(["done", "refused", "failed"].iter().any(|step| last["step"] == *step))
+    })?;
+    Ok(last)
+}
+
+fn is_operated_and_updated(update: &str, image: &[u8]) -> Result<()> {
+    let mut host = Recipe::new().beating(GUEST)?.start()?;
+    host.beats(GUEST, 1)?;
+    let folder = tempfile::tempdir()?;
+    let folder = folder.path();
+    served(&host, folder)?;
+    let order = |order: &str| ask(folder, "POST", &format!("/api/v1/hosts/h/guests/{GUEST}/{order}"), b"");
+    ensure!(order("stop")?.starts_with("HTTP/1.1 200"), "{}", order("stop")?);
+    host.state(GUEST, VmState::Stopped)?;
+    let again = order("stop")?;
+    ensure!(again.starts_with("HTTP/1.1 409") && again.contains("\"error\":\"refused\""), "{again}");
+    ensure!(order("start")?.starts_with("HTTP/1.1 200"), "it does not start");
+    host.state(GUEST, VmState::Running)?;
+    let answer = ask(folder, "POST", &format!("/api/v1/hosts/h/{update}"), image)?;
+    ensure!(answer.starts_with("HTTP/1.1 202"), "{answer}");
+    let update = end_of_update(folder)?;
+    ensure!(update["step"] == "done" && update["report"]["generation"] == 2, "{update}");
+    until("the update is in the metrics", || {
+        Ok(get(folder, "/metrics")?.contains("baton_update_blackout_seconds_count{host=\"h\"} 1\n"))
+    })?;
+    let timeline = json(folder, "/api/v1/hosts/h/timeline")?;
+    let names: Vec<_> = timeline.as_array().context("runs")?.iter().map(|run| run["name"].clone()).collect();
+    ensure!(names == ["boot", "update to generation 2"], "{names:?}");
+    let audit = fs::read_to_string(folder.join("audit.jsonl"))?;
+    ensure!(audit.lines().count() == 8 && audit.contains("\"request\":\"update\""), "{audit}");
+    if json(folder, "/api/v1/hosts/h/guests")?[0]["state"] != "running" {
+        bail!("the guest has not gone on");
+    }
+    host.client()?.order(wire::RequestBody::PowerOff)?;
+    until("the host is seen to be gone", || Ok(get(folder, "/metrics")?.contains("baton_host_up{host=\"h\"} 0")))
+}
+
+fn a_roll_back_is_counted() -> Result<()> {
+    let recipe = Recipe::new().beating(GUEST)?.with_fault_points().options("selftest=update:panic:restore");
+    let mut host = recipe.start()?;
+    host.beats(GUEST, 1)?;
+    let folder = tempfile::tempdir()?;
+    let folder = folder.path();
+    served(&host, folder)?;
+    let answer = ask(folder, "POST", "/api/v1/hosts/h/update?by=bundle", b"")?;
+    ensure!(answer.starts_with("HTTP/1.1 202"), "{answer}");
+    let update = end_of_update(folder)?;
+    let message = update["message"].as_str().unwrap_or_default();
+    ensure!(update["step"] == "failed" && message.contains("rolled back"), "{update}");
+    until(
+        "it is counted",
+        || Ok(get(folder, "/metrics")?.contains("baton_update_roll_backs_total{host=\"h\"} 1.0\n")),
+    )?;
+    host.beats(GUEST, 2)
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The requests of clients. `GET` needs the role `read`; the router has a part for each of the other two roles, whose
+//! check comes before anything of a request's body is read.
+
+mod description;
+mod dump;
+mod error;
+mod orders;
+mod reads;
+mod stream;
+mod update;
+
+use std::sync::Arc;
+
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::header::{CONTENT_SECURITY_POLICY, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderName, HeaderValue, Method};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Router};
+
+pub use self::error::{ErrorBody, Refused};
+use crate::access::{Peer, Role, Sender, check_sender};
+use crate::audit::Order;
+use crate::service::Service;
+use crate::{metrics, page};
+
+/// What clients share.
+pub type App = Arc<Service>;
+
+/// The most bytes of a request's body, but for images.
+const MAX_BODY_BYTES: usize = 64 << 10;
+/// What a page of the service may do: nothing from elsewhere, and no frame around it.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+);
+
+/// The router of all requests; each carries its [`Peer`] as an extension.
+pub fn router(app: App) -> Router {
+    let host = "/api/v1/hosts/{host}";
+    let at = |path: &str| format!("{host}{path}");
+    let read = Router::new()
+        .route("/", get(page::index))
+        .route("/page.js", get(page::script))
+        .route("/page.css", get(page::style))
+        .route("/metrics", get(metrics::scrape))
+        .route("/api/v1/openapi.json", get(description::openapi))
+        .route("/api/v1/whoami", get(reads::whoami))
+        .route("/api/v1/stream", get(stream::stream))
+        .route("/api/v1/hosts", get(reads::hosts))
+        .route(host, get(reads::host))
+        .route(&at("/info"), get(reads::info))
+        .route(&at("/vulnerabilities"), get(reads::vulnerabilities))
+        .route(&at("/guests"), get(reads::guests))
+        .route(&at("/cpus"), get(reads::cpus))
+        .route(&at("/networks"), get(reads::networks))
+        .route(&at("/iommus"), get(reads::iommus))
+        .route(&at("/pci"), get(reads::pci))
+        .route(&at("/timeline"), get(reads::timeline))
+        .route(&at("/timeline.html"), get(page::timeline))
+        .route(&at("/log"), get(reads::log))
+        .route(&at("/events"), get(reads::events))
+        .route(&at("/updates"), get(reads::updates));
+    let operate = Router::new()
+        .route(&at("/guests/{guest}/dump"), post(dump::dump))
+        .route(&at("/guests/{guest}/{order}"), post(orders::guest))
+        .route(&at("/cpus/{cpu}/{order}"), post(orders::cpu))
+        .route(&at("/pci/assign"), post(orders::assign))
+        .route(&at("/pci/release"), post(orders::release))
+        .route_layer(from_fn_with_state((app.clone(), Role::Operate), require));
+    let update = Router::new()
+        .route(&at("/update"), post(update::update))
+        .route(&at("/power-off"), post(orders::power_off))
+        .route_layer(from_fn_with_state((app.clone(), Role::Update), require));
+    read.merge(operate)
+        .merge(update)
+        .fallback(error::no_such_path)
+        .method_not_allowed_fallback(error::no_such_method)
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(axum::middleware::from_fn(admit))
+        .with_state(app)
+}
+
+/// Admits requests of clients with a role that no foreign page has sent; adds headers for browsers to every answer.
+async fn admit(request: Request, next: Next) -> Response {
+    let mut response = match check(&request) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => refused.into_response(),
+    };
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response.headers_mut().entry(CONTENT_SECURITY_POLICY).or_insert(POLICY);
+    response
+}
+
+fn check(request: &Request) -> Result<(), Refused> {
+    let peer =
+        request.extensions().get::<Peer>().ok_or_else(|| Refused::denied("nobody is known to ask".to_owned()))?;
+    let header = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let sender =
+        Sender { host: header(HOST), origin: header(ORIGIN), site: header(HeaderName::from_static("sec-fetch-site")) };
+    let is_order = !matches!(*request.method(), Method::GET | Method::HEAD);
+    check_sender(peer.over, is_order, sender).map_err(Refused::denied)?;
+    match peer.role {
+        Some(_) => Ok(()),
+        None => Err(Refused::denied(format!("{} has no role; add its name to [roles] of the access file", peer.who))),
+    }
+}
+
+/// Admits clients with at least this role; one that has less is written down.
+async fn require(
+    State((app, needed)): State<(App, Role)>,
+    Extension(peer): Extension<Peer>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if peer.role >= Some(needed) {
+        return next.run(request).await;
+    }
+    let path = request.uri().path();
+    let message = format!("{} has the role {}, and this needs {needed}", peer.who, peer.role.unwrap_or(Role::Read));
+    if let Ok(number) = app.audit.asked(&peer, &Order { host: "", request: "denied", subject: path }) {
+        app.audit.answered(number, "denied", &message);
+    }
+    Refused::denied(message).into_response()
+}

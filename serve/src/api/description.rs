@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The API's description.
+
+use axum::Json;
+use utoipa::OpenApi;
+
+use super::{dump, orders, reads, stream, update};
+
+/// The API.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "baton serve", description = "Hosts of Baton: see them, operate them, replace their hypervisor."),
+    paths(
+        reads::whoami,
+        reads::hosts,
+        reads::host,
+        reads::info,
+        reads::vulnerabilities,
+        reads::guests,
+        reads::cpus,
+        reads::networks,
+        reads::iommus,
+        reads::pci,
+        reads::timeline,
+        reads::log,
+        reads::events,
+        reads::updates,
+        stream::stream,
+        orders::guest,
+        dump::dump,
+        orders::cpu,
+        orders::assign,
+        orders::release,
+        orders::power_off,
+        update::update,
+    )
+)]
+pub(super) struct Description;
+
+/// The API's description in OpenAPI 3.1
+pub(super) async fn openapi() -> Json<utoipa::openapi::OpenApi> {
+    Json(Description::openapi())
+}

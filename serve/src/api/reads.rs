@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Questions. Most are answered from what the host reported last.
+
+use axum::extract::{Path, Query, State};
+use axum::{Extension, Json};
+use baton::timeline::Run;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use wire::{CpuInfo, Event, HostInfo, IommuUnit, LogRecord, NetPort, PciFunction, PciSurvey, VmInfo, Vulnerability};
+
+use super::{App, ErrorBody, Refused};
+use crate::access::{Peer, Role};
+use crate::host::{Kept, Status};
+use crate::updates::Update;
+
+type Answer<T> = Result<Json<T>, Refused>;
+
+/// The client, as the service knows it.
+#[derive(Serialize, ToSchema)]
+pub struct Whoami {
+    /// Its name in the audit log.
+    pub who: String,
+    /// Its role.
+    pub role: Option<Role>,
+}
+
+/// PCI functions of a host.
+#[derive(Serialize, ToSchema)]
+pub struct Pci {
+    /// Progress of their discovery.
+    pub survey: PciSurvey,
+    /// Those that were found.
+    pub functions: Vec<PciFunction>,
+}
+
+/// A record of a log, with the number that the service has given it.
+#[derive(Serialize, ToSchema)]
+pub struct KeptRecord {
+    /// Rises by one with each record of this host since the service started.
+    pub id: u64,
+    /// Records before it that were lost in the host.
+    pub lost: u64,
+    /// The record.
+    #[serde(flatten)]
+    pub record: LogRecord<'static>,
+}
+
+/// An event, with the number that the service has given it.
+#[derive(Serialize, ToSchema)]
+pub struct KeptEvent {
+    /// Rises by one with each event of this host since the service started.
+    pub id: u64,
+    /// Events before it that were lost in the host.
+    pub lost: u64,
+    /// The event.
+    #[serde(flatten)]
+    pub record: Event,
+}
+
+/// A part of a list of records.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct Page {
+    /// The `id` of the first record wanted [default: the oldest].
+    #[serde(default)]
+    pub from: u64,
+    /// The most records wanted, the last ones of those that there are.
+    #[serde(default = "all")]
+    pub limit: usize,
+}
+
+fn all() -> usize {
+    usize::MAX
+}
+
+#[utoipa::path(get, path = "/api/v1/whoami", responses((status = 200, body = Whoami)))]
+/// The client itself
+pub(super) async fn whoami(Extension(peer): Extension<Peer>) -> Json<Whoami> {
+    Json(Whoami { who: peer.who, role: peer.role })
+}
+
+#[utoipa::path(get, path = "/api/v1/hosts", responses((status = 200, body = Vec<Status>)))]
+/// All hosts
+pub(super) async fn hosts(State(app): State<App>) -> Json<Vec<Status>> {
+    Json(app.hosts.values().map(|host| host.shared.status()).collect())
+}
+
+#[utoipa::path(get, path = "/api/v1/hosts/{host}", params(("host" = String, Path)),
+    responses((status = 200, body = Status), (status = 404, body = ErrorBody)))]
+/// One host; also one that is unreachable
+pub(super) async fn host(State(app): State<App>, Path(name): Path<String>) -> Answer<Status> {
+    Ok(Json(app.host(&name)?.shared.status()))
+}
+
+#[utoipa::path(get, path = "/api/v1/hosts/{host}/info", params(("host" = String, Path)),
+    responses((status = 200, body = HostInfo), (status = 503, body = ErrorBody)))]
+/// A host's description
+pub(super) async fn info(State(app): State<App>, Path(name): Path<String>) -> Answer<HostInfo> {
+    let info = app.host(&name)?.reached()?.info.clone();
+    info.map(Json).ok_or_else(|| Refused::failed("the host was not read yet".to_owned()))
+}
+
+#[utoipa::path(get, path = "/api/v1/hosts/{host}/vulnerabilities", params(("host" = String, Path)),
+    responses((status = 200, body = Vec<Vulnerability>), (status = 503, body = ErrorBody)))]
+/// A host's exposure to speculation vulnerabilities
+pub(super) async fn vulnerabilities(State(app): State<App>, Path(name): Path<String>) -> Answer<Vec<Vulnerability>> {
+    Ok(Json(app.host(&name)?.reached()?.vulnerabilities.clone()))
+}
+
+#[utoipa::path(get, path = "/api/v1/hosts/{host}/guests", params(("host" = String, Path)),
+    responses((status = 200, body = Vec<VmInfo>), (status = 503, body = ErrorBody)))]
+/// A host's guests
+pub(super) async fn guests(State(app): State<App>, Path(name): Path<String>) -> Answer<Vec<VmInfo>> {
+    Ok(Json(app.host(&name)?.reached()?.guests.clone()))
+}
+
+#[utoipa::path(get, path = "/api/v1/hosts/{host}/cpus", params(("host" = String, Path)),
+    responses((status = 200, body = Vec<CpuInfo>), (status = 503, body = ErrorBody)))]
+/// A host's CPUs
+pub(super) async fn cpus(State(app): State<App>, Path(name): Path<String>) -> Answer<Vec<CpuInfo>> {
+    Ok(Json(app.host(&name)?.reached()?.cpus.clone()))
+}
+
+#[utoipa::path(get, path = "/api/v1/hosts/{host}/networks", params(("host" = String, Path)),
+    responses((status = 200, body = Vec<NetPort>), (status = 503, body = ErrorBody)))]
+/// The ports of a host's networks
+pub(super) async fn networks(State(app): State<App>, Path(name): Path<String>) -> Answer<Vec<NetPort>> {
+    Ok(Json(app.host(&name)?.reached()?.ports.clone()))
+}
+
+#[utoipa::path(get, path = "/api/v1/hosts/{host}/iommus", params(("host" = String, Path)),
+    responses((status = 200, body = Vec<IommuUnit>), (status = 503, body = ErrorBody)))]
+/// A host's IOMMUs
+pub(super) async fn iommus(State(app): State<App>, Path(name): Path<String>) -> Answer<Vec<IommuUnit>> {
+    Ok(Json(app.host(&name)?.reached()?.iommus.clone()))
+}
+
+#[utoipa::path(get, path = "/api/v1/hosts/{host}/pci", params(("host" = String, Path)),
+    responses((status = 200, body = Pci), (status = 503, body = ErrorBody)))]
+/// A host's PCI functions
+pub(super) async fn pci(State(app): State<App>, Path(name): Path<String>) -> Answer<Pci> {
+    let found = app.host(&name)?.pci().await?;
+    Ok(Json(Pci { survey: found.0, functions: found.1.clone() }))
+}
+
+#[utoipa::path(get, path = "/api/v1/hosts/{host}/timeline", params(("host" = String, Path)),
+    responses((status = 200, body = Vec<Object>), (status = 503, body = ErrorBody)))]
+/// A host's boot, restarts and updates, oldest first: tracks of spans in microseconds, as `baton timeline --json`
+pub(super) async fn timeline(State(app): State<App>, Path(name): Path<String>) -> Answer<Vec<Run>> {
+    Ok(Json(app.host(&name)?.runs().await?.to_vec()))
+}
+
+#[utoipa::path(get, path = "/api/v1/hosts/{host}/log", params(("host" = String, Path), Page),
+    responses((status = 200, body = Vec<KeptRecord>)))]
+/// The last records of a host's log, also while it is unreachable
+pub(super) async fn log(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    Query(page): Query<Page>,
+) -> Answer<Vec<KeptRecord>> {
+    let kept = part(&app.host(&name)?.shared.records().log, &page);
+    Ok(Json(kept.into_iter().map(|Kept { id, lost, record }| KeptRecord { id, lost, record }).collect()))
+}
+
+#[utoipa::path(get, path = "/api/v1/hosts/{host}/events", params(("host" = String, Path), Page),
+    responses((status = 200, body = Vec<KeptEvent>)))]
+/// A host's last events, also while it is unreachable
+pub(super) async fn events(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    Query(page): Query<Page>,
+) -> Answer<Vec<KeptEvent>> {
+    let kept = part(&app.host(&name)?.shared.records().events, &page);
+    Ok(Json(kept.into_iter().map(|Kept { id, lost, record }| KeptEvent { id, lost, record }).collect()))
+}
+
+/// The records that a page asks for.
+fn part<T: Clone>(records: &std::collections::VecDeque<Kept<T>>, page: &Page) -> Vec<Kept<T>> {
+    let wanted = records.iter().filter(|record| record.id >= page.from);
+    let skipped = wanted.clone().count().saturating_sub(page.limit);
+    wanted.skip(skipped).cloned().collect()
+}
+
+#[utoipa::path(get, path = "/api/v1/hosts/{host}/updates", params(("host" = String, Path)),
+    responses((status = 200, body = Vec<Update>)))]
+/// Updates that clients of this service have asked for, the last one with its progress
+pub(super) async fn updates(State(app): State<App>, Path(name): Path<String>) -> Answer<Vec<Update>> {
+    Ok(Json(app.host(&name)?.shared.updates().asked.iter().cloned().collect()))
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The thread that owns the line to a host. It opens the line again and again, reads the host at intervals, takes what
+//! the host sends unasked, and does the jobs of clients in between. Nothing that it waits for keeps another host
+//! waiting.
+
+use std::io::Read as _;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use baton::client::Client;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use wire::{EventKind, ReplyBody, RequestBody, Stream, Subscription, VmInfo, VmState};
+
+use super::{Job, Link, News, Shared, Snapshot};
+use crate::clock;
+
+/// The first pause before a line is opened again; it doubles up to the last one.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LAST_PAUSE: Duration = Duration::from_secs(15);
+/// After an event the host is read again: what has changed is part of that.
+const AFTER_EVENT: Duration = Duration::from_millis(100);
+/// A host is read for at most this part of the time, so that a slow line has room for others.
+const SHARE: u32 = 10;
+/// What a host sends unasked.
+const WANTED: Subscription = Subscription { log: true, events: true, consoles: false };
+/// The most vCPUs of which figures are read.
+const MAX_VCPUS: usize = 256;
+
+/// The thread's own things.
+pub(super) struct Owner {
+    shared: Arc<Shared>,
+    jobs: Receiver<Job>,
+    woken: UnixStream,
+    refresh: Duration,
+    /// When the host is read again.
+    due: Instant,
+    /// When it is read at the earliest, whatever happens there.
+    earliest: Instant,
+    /// The host's generation and uptime when it was read last.
+    last: Option<(u64, u64)>,
+}
+
+/// All handles of the host are gone: the service ends.
+struct Ended;
+
+impl Owner {
+    pub(super) fn new(shared: Arc<Shared>, jobs: Receiver<Job>, woken: UnixStream, refresh: Duration) -> Self {
+        Self { shared, jobs, woken, refresh, due: Instant::now(), earliest: Instant::now(), last: None }
+    }
+
+    pub(super) fn run(mut self) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let error = match self.connect() {
+                Ok(mut client) => {
+                    pause = FIRST_PAUSE;
+                    match self.converse(&mut client) {
+                        Ok(Ended) => return,
+                        Err(error) => error,
+                    }
+                }
+                Err(error) => error,
+            };
+            let before = self.shared.snapshot();
+            let losses = before.losses + u64::from(before.link == Link::Connected);
+            self.shared.set_snapshot(Snapshot::without_report(Link::Unreachable(format!("{error:#}")), losses));
+            if self.rest(pause) {
+                return;
+            }
+            pause = (pause * 2).min(LAST_PAUSE);
+        }
+    }
+
+    /// Waits before the next attempt; jobs that were too late are dropped, which their clients notice. Returns whether
+    /// the service ends.
+    fn rest(&self, pause: Duration) -> bool {
+        let end = Instant::now() + pause;
+        loop {
+            match self.jobs.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(job) => drop(job),
+                Err(RecvTimeoutError::Timeout) => return false,
+                Err(RecvTimeoutError::Disconnected) => return true,
+            }
+        }
+    }
+
+    /// Opens the line and reads everything once: first what changes, so that nothing falls in between.
+    fn connect(&mut self) -> Result<Client> {
+        let mut client = Client::reach(&self.shared.address)?;
+        client.subscribe(WANTED)?;
+        self.read(&mut client)?;
+        self.read_events(&mut client)?;
+        self.read_log(&mut client)?;
+        self.note_updates(&mut client)?;
+        Ok(client)
+    }
+
+    fn converse(&mut self, client: &mut Client) -> Result<Ended> {
+        loop {
+            let mut is_updated = false;
+            while let Some(stream) = client.next(Duration::ZERO)? {
+                is_updated |= self.note(stream);
+            }
+            if is_updated {
+                self.note_updates(client)?;
+            }
+            match self.jobs.try_recv() {
+                Ok(job) => {
+                    ensure!(job(client), "the line was lost while a client used it");
+                    continue;
+                }
+                Err(TryRecvError::Disconnected) => return Ok(Ended),
+                Err(TryRecvError::Empty) => {}
+            }
+            if Instant::now() >= self.due {
+                self.read(client)?;
+            }
+            self.wait(client)?;
+        }
+    }
+
+    /// Waits for the host, for a client, or for the time of the next reading.
+    fn wait(&mut self, client: &Client) -> Result<()> {
+        let left = self.due.saturating_duration_since(Instant::now());
+        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        let mut fds = [PollFd::new(client, PollFlags::IN), PollFd::new(&self.woken, PollFlags::IN)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if !fds[1].revents().is_empty() {
+            let _ = self.woken.read(&mut [0; 64]);
+        }
+        Ok(())
+    }
+
+    /// Reads what changes, and tells clients.
+    fn read(&mut self, client: &mut Client) -> Result<()> {
+        let started = Instant::now();
+        let before = self.shared.snapshot();
+        let info = client.info()?;
+        let is_connected = before.link == Link::Connected;
+        let last = self.last.replace((info.generation, info.uptime_ns));
+        if last.is_some_and(|last| (info.generation, info.uptime_ns) < last) {
+            self.shared.records().begin_again();
+            self.shared.updates().begin_again();
+            // It knows of no subscription any more.
+            ensure!(!is_connected, "the host was started again");
+        }
+        let is_same = last.is_some_and(|(generation, _)| generation == info.generation);
+        if is_connected && !is_same {
+            client.subscribe(WANTED)?;
+        }
+        let vulnerabilities = match is_same && !before.vulnerabilities.is_empty() {
+            true => before.vulnerabilities.clone(),
+            false => client.vulnerabilities()?,
+        };
+        let mut snapshot = Snapshot {
+            link: Link::Connected,
+            since_ms: if is_connected { before.since_ms } else { clock::now_ms() },
+            losses: before.losses,
+            info: Some(info),
+            guests: client.vms()?,
+            cpus: client.cpus()?,
+            ports: client.net_ports()?,
+            iommus: client.iommus()?,
+            vulnerabilities,
+            ..Snapshot::default()
+        };
+        for (guest, vcpu) in vcpus(&snapshot.guests) {
+            let body = RequestBody::VmPerf { name: guest.clone(), vcpu };
+            // The answer has the figures that the request before has had sampled. A guest may have ended meanwhile.
+            match client.request(body) {
+                Ok(ReplyBody::Perf { latest: Some(latest), .. }) => drop(snapshot.vcpus.insert((guest, vcpu), *latest)),
+                Err(error) if !error.is::<wire::Refusal>() => return Err(error),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        snapshot.read_ms = clock::now_ms();
+        self.shared.set_snapshot(snapshot);
+        self.earliest = Instant::now() + started.elapsed() * SHARE;
+        self.due = self.earliest.max(started + self.refresh);
+        Ok(())
+    }
+
+    fn read_events(&mut self, client: &mut Client) -> Result<()> {
+        let mut place = 0;
+        loop {
+            let (events, next) = client.events(place)?;
+            let is_last = events.is_empty() || next <= place;
+            for event in events {
+                self.note_event(event);
+            }
+            if is_last {
+                return Ok(());
+            }
+            place = next;
+        }
+    }
+
+    fn read_log(&mut self, client: &mut Client) -> Result<()> {
+        let mut place = 0;
+        loop {
+            let (records, next) = client.log(place)?;
+            let is_last = records.is_empty() || next <= place;
+            for record in records {
+                self.note(Stream::Log(record));
+            }
+            if is_last {
+                return Ok(());
+            }
+            place = next;
+        }
+    }
+
+    /// Takes what the host has sent unasked. Returns whether it has been updated.
+    fn note(&mut self, stream: Stream<'static>) -> bool {
+        match stream {
+            Stream::Log(record) => {
+                let kept = self.shared.records().note(record);
+                kept.into_iter().for_each(|kept| self.shared.tell(News::Log(self.shared.name.clone(), kept)));
+                false
+            }
+            Stream::Event(event) => {
+                let is_update = matches!(event.kind, EventKind::HostUpdated { .. });
+                self.note_event(event.into_owned()) && is_update
+            }
+            Stream::Console { .. } => false,
+        }
+    }
+
+    /// Returns whether the event is new.
+    fn note_event(&mut self, event: wire::Event) -> bool {
+        let kept = self.shared.records().note_event(event);
+        let is_new = kept.is_some();
+        if is_new {
+            self.due = self.due.min(self.earliest.max(Instant::now() + AFTER_EVENT));
+        }
+        kept.into_iter().for_each(|kept| self.shared.tell(News::Event(self.shared.name.clone(), kept)));
+        is_new
+    }
+
+    /// Notes the updates that the host's timeline shows, whoever has asked for them.
+    fn note_updates(&mut self, client: &mut Client) -> Result<()> {
+        let runs = baton::commands::timeline::host_runs(client)?;
+        self.shared.updates().observe(&runs);
+        // What was read before is not given again.
+        self.shared.keep_runs(runs);
+        Ok(())
+    }
+}
+
+/// The vCPUs of guests that run.
+fn vcpus(guests: &[VmInfo]) -> Vec<(String, u32)> {
+    let running = guests.iter().filter(|vm| matches!(vm.state, VmState::Running | VmState::Hung | VmState::Panicked));
+    running.flat_map(|vm| (0..vm.vcpus).map(|vcpu| (vm.name.clone(), vcpu))).take(MAX_VCPUS).collect()
+}

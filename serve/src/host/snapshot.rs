@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a host reported last.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use baton::connection::Address;
+use serde::Serialize;
+use utoipa::ToSchema;
+use wire::{CpuInfo, HostInfo, IommuUnit, NetPort, VcpuPerf, VmInfo, VmState, Vulnerability};
+
+use crate::clock;
+
+/// The line to a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Link {
+    /// It is being opened for the first time.
+    #[default]
+    Connecting,
+    /// The host answers.
+    Connected,
+    /// There is none; the reason. It is opened again and again.
+    Unreachable(String),
+}
+
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connecting => f.write_str("the line is being opened"),
+            Self::Connected => f.write_str("connected"),
+            Self::Unreachable(reason) => f.write_str(reason),
+        }
+    }
+}
+
+/// What a host reported last. Without a line it reports nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// The line to it.
+    pub link: Link,
+    /// Since when, in milliseconds since 1970.
+    pub since_ms: u64,
+    /// When it was read, likewise; 0 if it was not.
+    pub read_ms: u64,
+    /// How often the line was lost.
+    pub losses: u64,
+    /// The host.
+    pub info: Option<HostInfo>,
+    /// Its guests.
+    pub guests: Vec<VmInfo>,
+    /// Its CPUs.
+    pub cpus: Vec<CpuInfo>,
+    /// Ports of its networks.
+    pub ports: Vec<NetPort>,
+    /// Its IOMMUs.
+    pub iommus: Vec<IommuUnit>,
+    /// Its speculation vulnerabilities.
+    pub vulnerabilities: Vec<Vulnerability>,
+    /// The last figures of running guests' vCPUs.
+    pub vcpus: BTreeMap<(String, u32), VcpuPerf>,
+}
+
+impl Snapshot {
+    /// One without a report.
+    pub fn without_report(link: Link, losses: u64) -> Self {
+        Self { link, losses, since_ms: clock::now_ms(), ..Self::default() }
+    }
+
+    /// The host's line in a listing.
+    pub fn status(&self, name: &str, address: &Address) -> Status {
+        let info = self.info.as_ref();
+        let runs = |vm: &&VmInfo| matches!(vm.state, VmState::Running | VmState::Hung | VmState::Panicked);
+        Status {
+            name: name.to_owned(),
+            address: address.to_string(),
+            state: match self.link {
+                Link::Connecting => State::Connecting,
+                Link::Connected => State::Connected,
+                Link::Unreachable(_) => State::Unreachable,
+            },
+            reason: if let Link::Unreachable(reason) = &self.link { Some(reason.clone()) } else { None },
+            since_ms: self.since_ms,
+            read_ms: (self.read_ms > 0).then_some(self.read_ms),
+            version: info.map(|info| info.version.clone()),
+            build: info.map(|info| info.build.clone()),
+            generation: info.map(|info| info.generation),
+            uptime_ns: info.map(|info| info.uptime_ns),
+            cpus: info.map(|info| info.cpus),
+            memory_total_bytes: info.map(|info| info.memory_total_bytes),
+            memory_free_bytes: info.map(|info| info.memory_free_bytes),
+            guests: self.guests.len(),
+            guests_running: self.guests.iter().filter(runs).count(),
+        }
+    }
+}
+
+/// State of the line to a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// The line is being opened for the first time.
+    Connecting,
+    /// The host answers.
+    Connected,
+    /// There is no line, or the host does not answer.
+    Unreachable,
+}
+
+/// A host in a listing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Status {
+    /// Its name.
+    pub name: String,
+    /// The address of its line.
+    pub address: String,
+    /// State of the line.
+    pub state: State,
+    /// The reason for which it is unreachable.
+    pub reason: Option<String>,
+    /// Since when the line is in this state: milliseconds since 1970.
+    pub since_ms: u64,
+    /// When the host was read last: milliseconds since 1970.
+    pub read_ms: Option<u64>,
+    /// Baton's version.
+    pub version: Option<String>,
+    /// Its build.
+    pub build: Option<String>,
+    /// Images that have run since the machine was powered on.
+    pub generation: Option<u64>,
+    /// Nanoseconds since the host was entered.
+    pub uptime_ns: Option<u64>,
+    /// CPUs in use.
+    pub cpus: Option<u32>,
+    /// All its memory.
+    pub memory_total_bytes: Option<u64>,
+    /// Memory that nobody has been given.
+    pub memory_free_bytes: Option<u64>,
+    /// Its guests.
+    pub guests: usize,
+    /// Those of them that run.
+    pub guests_running: usize,
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sockets: who connects becomes a [`Peer`], whose requests go to the router. Connections are bounded in number, and
+//! each wait for a client in time.
+
+use std::fs::{self, Permissions};
+use std::future::Future;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use axum::{Extension, Router};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use rustix::fs::Mode;
+use rustix::process::umask;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use crate::access::{Access, Over, Peer, Role};
+use crate::options::{Options, Place};
+use crate::tls;
+
+/// The time for a handshake, and for the head of a request.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The pause after a connection that could not be accepted: too many files are open.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The most connections at a time; others wait in the kernel.
+pub const MAX_CONNECTIONS: usize = 2048;
+
+/// A place that listens.
+pub enum Door {
+    /// A Unix socket.
+    Unix(UnixListener),
+    /// TCP without TLS, for this machine: everybody has this role.
+    Loopback(TcpListener, Role),
+    /// TCP with TLS.
+    Tls(TcpListener, TlsAcceptor, Arc<Access>),
+}
+
+impl Door {
+    /// Opens a place as the options state.
+    ///
+    /// # Errors
+    /// The place is taken, or it would let clients in without TLS.
+    pub async fn open(place: &Place, options: &Options) -> Result<Self> {
+        let address = match place {
+            Place::Unix(path) => return Ok(Self::Unix(unix(path, options.socket_mode)?)),
+            Place::Tcp(address) => address,
+        };
+        let is_plain = options.insecure_loopback && address.ip().is_loopback();
+        let access = match &options.access {
+            Some(path) if !is_plain => Some(Access::load(path)?),
+            None if !is_plain => bail!(
+                "{place}: no TCP without TLS; name certificates with --access, or use a loopback address and \
+                 --insecure-loopback"
+            ),
+            _ => None,
+        };
+        let listener = TcpListener::bind(address).await.with_context(|| format!("{place} cannot be used"))?;
+        Ok(match access {
+            Some(access) => Self::Tls(listener, tls::acceptor(&access)?, Arc::new(access)),
+            None => Self::Loopback(listener, Role::Read),
+        })
+    }
+
+    /// Serves clients for ever.
+    pub async fn serve(self, app: Router, limit: Arc<Semaphore>) {
+        loop {
+            let Ok(permit) = limit.clone().acquire_owned().await else { return };
+            match self.accept(&app).await {
+                Ok(client) => drop(tokio::spawn(async move {
+                    client.await;
+                    drop(permit);
+                })),
+                Err(error) => {
+                    eprintln!("baton serve: no connection is accepted: {error}");
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Takes the next connection; the future serves it.
+    async fn accept(&self, app: &Router) -> io::Result<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>> {
+        let app = app.clone();
+        Ok(match self {
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                let who = format!("uid {}", stream.peer_cred()?.uid());
+                Box::pin(speak(stream, app, Peer { who, role: Some(Role::Update), over: Over::Unix }))
+            }
+            Self::Loopback(listener, role) => {
+                let (stream, _) = listener.accept().await?;
+                let peer = Peer { who: "this machine".to_owned(), role: Some(*role), over: Over::Loopback };
+                Box::pin(speak(stream, app, peer))
+            }
+            Self::Tls(listener, acceptor, access) => {
+                let (stream, from) = listener.accept().await?;
+                let (acceptor, access) = (acceptor.clone(), access.clone());
+                Box::pin(async move {
+                    match timeout(PATIENCE, acceptor.accept(stream)).await {
+                        Ok(Ok(stream)) => {
+                            let peer = tls::peer(&access, stream.get_ref().1.peer_certificates());
+                            speak(stream, app, peer).await;
+                        }
+                        Ok(Err(error)) => eprintln!("baton serve: {from} is refused: {error}"),
+                        Err(_) => eprintln!("baton serve: {from} is refused: no handshake within {PATIENCE:?}"),
+                    }
+                })
+            }
+        })
+    }
+}
+
+/// Passes a client's requests to the router.
+async fn speak(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, app: Router, peer: Peer) {
+    let service = TowerToHyperService::new(app.layer(Extension(peer)));
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    // A client that breaks off, or sends no HTTP, ends its own connection.
+    let _ = http.serve_connection(TokioIo::new(stream), service).await;
+}
+
+/// Makes a socket whose file has this mode from its first moment on.
+fn unix(path: &Path, mode: u32) -> Result<UnixListener> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
+        fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        fs::set_permissions(folder, Permissions::from_mode(0o700))?;
+    }
+    if path.exists() {
+        ensure!(UnixStream::connect(path).is_err(), "{}: another service listens there", path.display());
+        fs::remove_file(path).with_context(|| format!("{} cannot be replaced", path.display()))?;
+    }
+    let before = umask(Mode::from_raw_mode(0o777 & !mode));
+    let listener = UnixListener::bind(path);
+    umask(before);
+    listener.with_context(|| format!("{} cannot be made", path.display()))
+}

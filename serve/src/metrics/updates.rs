@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Figures of updates, whoever has asked for them.
+
+use std::fmt;
+
+use prometheus_client::encoding::DescriptorEncoder;
+
+use super::Scraped;
+use super::family::{family, labels};
+use crate::updates::{Step, Updates};
+
+/// Writes them.
+pub(super) fn encode(all: &[Scraped], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let of = |scraped: &Scraped| labels([("host", &scraped.host.name)]);
+    let each = |figure: fn(&Updates) -> f64| {
+        all.iter().map(move |scraped| (of(scraped), figure(&scraped.host.shared.updates())))
+    };
+    let updates = family("baton_updates", "Updates of the host that its timeline has shown");
+    updates.counter(encoder, each(|updates| updates.seen as f64))?;
+    let back = family("baton_update_roll_backs", "Updates that were rolled back");
+    back.counter(encoder, all.iter().map(|scraped| (of(scraped), scraped.host.shared.records().rolled_back as f64)))?;
+    let blackout = family("baton_update_blackout", "Time in which guests stood still in an update").seconds();
+    blackout
+        .histogram(encoder, all.iter().map(|scraped| (of(scraped), scraped.host.shared.updates().blackouts.clone())))?;
+    let last = |figure: fn(&baton::timeline::host::UpdateTimes) -> f64| {
+        all.iter().filter_map(move |scraped| {
+            let times = scraped.host.shared.updates().last;
+            times.map(|times| (of(scraped), figure(&times) / 1e6))
+        })
+    };
+    let preparation = family("baton_update_last_preparation", "Time of the last update's preparation, guests running");
+    preparation.seconds().gauge(encoder, last(|times| times.preparation_us))?;
+    let blackout =
+        family("baton_update_last_blackout", "Time in which guests stood still in the last update").seconds();
+    blackout.gauge(encoder, last(|times| times.blackout_us))?;
+    let phases = family("baton_update_last_phase", "Longest time of a CPU in this step of the last blackout").seconds();
+    phases.gauge(
+        encoder,
+        all.iter().flat_map(|scraped| {
+            let phases = scraped.host.shared.updates().phases.clone();
+            let host = scraped.host.name.clone();
+            phases.into_iter().map(move |(phase, us)| (labels([("host", &host), ("phase", &phase)]), us / 1e6))
+        }),
+    )?;
+    let requests = family("baton_update_requests", "Updates that clients of the service have asked for, by their end");
+    requests.counter(
+        encoder,
+        all.iter().flat_map(|scraped| {
+            let ends = [(Step::Done, "done"), (Step::Refused, "refused"), (Step::Failed, "failed")];
+            let updates = scraped.host.shared.updates();
+            ends.map(|(step, name)| {
+                let count = updates.ends.get(&step).copied().unwrap_or_default();
+                (labels([("host", &scraped.host.name), ("result", name)]), count as f64)
+            })
+        }),
+    )
+}

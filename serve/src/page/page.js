@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// The page of `baton serve`. Everything that a host reports is text to it, never markup.
+"use strict";
+
+const RANKS = { read: 0, operate: 1, update: 2 };
+const ORDERS = { running: ["stop", "reset", "pause"], hung: ["stop", "reset"], panicked: ["stop", "reset"],
+  paused: ["resume", "stop"], stopped: ["start"], failed: ["start"], loading: [] };
+// Orders after which a guest's work is lost.
+const FATAL = ["stop", "reset"];
+const MAX_EVENTS = 200;
+
+const at = id => document.getElementById(id);
+const hosts = new Map();
+let rank = 0, chosen = null, asked = 0;
+
+function element(name, text, attributes = {}) {
+  const made = document.createElement(name);
+  if (text !== undefined) made.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+function bytes(count) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let place = 0;
+  while (count >= 1024 && place < units.length - 1) { count /= 1024; place++; }
+  return `${count.toFixed(count < 10 && place ? 1 : 0)} ${units[place]}`;
+}
+
+function time(us) {
+  return us < 1e3 ? `${us.toFixed(0)} µs` : us < 1e6 ? `${(us / 1e3).toFixed(1)} ms` : `${(us / 1e6).toFixed(2)} s`;
+}
+
+async function call(path, options = {}) {
+  const answer = await fetch(`/api/v1/${path}`, options);
+  const body = await answer.json();
+  if (!answer.ok) throw new Error(body.message ?? answer.statusText);
+  return body;
+}
+
+const of = path => `hosts/${encodeURIComponent(chosen)}/${path}`;
+
+// --- The list of hosts.
+
+function showHosts() {
+  const list = at("hosts"), focused = document.activeElement?.dataset?.host;
+  list.replaceChildren(...[...hosts.values()].map(host => {
+    const button = element("button", host.name, { type: "button", "data-host": host.name });
+    const state = element("span", ` ${host.state}`, { class: host.state === "connected" ? "good" : "bad" });
+    button.append(state);
+    if (host.name === chosen) button.setAttribute("aria-current", "true");
+    button.addEventListener("click", () => choose(host.name, true));
+    const item = element("li");
+    item.append(button);
+    return item;
+  }));
+  if (focused) list.querySelector(`[data-host="${CSS.escape(focused)}"]`)?.focus();
+}
+
+function choose(name, isByHand) {
+  chosen = name;
+  location.hash = name;
+  for (const id of ["guests", "cpus", "events", "timeline", "facts"]) at(id).replaceChildren();
+  at("answer").textContent = at("step").textContent = "";
+  at("progress").value = 0;
+  at("whole").href = `/api/v1/${of("timeline.html")}`;
+  showHosts();
+  showFacts();
+  refresh();
+  readEvents();
+  readTimeline();
+  if (isByHand) at("main").focus();
+}
+
+// --- The chosen host.
+
+function showFacts() {
+  const host = hosts.get(chosen);
+  at("host").textContent = host.name;
+  const facts = [["Line", host.address], ["State", host.reason ?? host.state]];
+  if (host.state === "connected") {
+    facts.push(["Image", `${host.version} ${host.build ? `(${host.build})` : ""}, generation ${host.generation}`],
+      ["Up", time(host.uptime_ns / 1e3)], ["CPUs in use", host.cpus],
+      ["Memory", `${bytes(host.memory_free_bytes)} of ${bytes(host.memory_total_bytes)} free`]);
+  }
+  at("facts").replaceChildren(...facts.flatMap(([name, value]) => [element("dt", name), element("dd", value)]));
+  at("update").querySelector("button").disabled = rank < RANKS.update || host.state !== "connected";
+}
+
+// A reading that a later one has overtaken is not shown.
+async function refresh() {
+  const number = ++asked, name = chosen;
+  if (hosts.get(name)?.state !== "connected") {
+    at("guests").replaceChildren();
+    at("cpus").replaceChildren();
+    return;
+  }
+  try {
+    const [guests, cpus] = await Promise.all([call(of("guests")), call(of("cpus"))]);
+    if (number !== asked || name !== chosen) return;
+    showGuests(guests);
+    showCpus(cpus);
+  } catch (error) {
+    if (name === chosen) at("answer").textContent = error.message;
+  }
+}
+
+// Rows are replaced under a person's hands: the focus goes to the same button again.
+function keepingFocus(change) {
+  const { guest, order } = document.activeElement?.dataset ?? {};
+  change();
+  if (!guest) return;
+  const row = `[data-guest="${CSS.escape(guest)}"]`;
+  (document.querySelector(`${row}[data-order="${CSS.escape(order)}"]`) ?? document.querySelector(row))?.focus();
+}
+
+function showGuests(guests) {
+  keepingFocus(() => at("guests").replaceChildren(...guests.map(guest => {
+    const row = element("tr", undefined, { "data-name": guest.name });
+    const isGood = ["running", "paused", "stopped", "loading"].includes(guest.state);
+    const state = element("td", guest.state, { class: isGood ? "" : "bad" });
+    if (guest.reason) state.title = guest.reason;
+    const orders = element("td");
+    for (const order of ORDERS[guest.state] ?? []) {
+      const button = element("button", order,
+        { type: "button", "aria-label": `${order} ${guest.name}`, "data-guest": guest.name, "data-order": order });
+      button.disabled = rank < RANKS.operate;
+      button.addEventListener("click", () => command(guest.name, order));
+      orders.append(button, " ");
+    }
+    row.append(element("th", guest.name, { scope: "row" }), state, element("td", guest.vcpus),
+      element("td", bytes(guest.memory_bytes)), element("td", guest.exits_total.toLocaleString("en")), orders);
+    return row;
+  })));
+}
+
+function showCpus(cpus) {
+  at("cpus").replaceChildren(...cpus.map(cpu => {
+    const row = element("tr"), busy = element("td");
+    if (cpu.busy_permille !== null) {
+      const share = cpu.busy_permille / 1000;
+      busy.append(element("meter", undefined, { value: share, "aria-label": `CPU ${cpu.index} busy` }),
+        ` ${(share * 100).toFixed(1)} %`);
+    }
+    row.append(element("th", cpu.index, { scope: "row" }), element("td", cpu.state), busy,
+      element("td", cpu.vcpus.map(({ vm, vcpu }) => `${vm}/${vcpu}`).join(" ")));
+    return row;
+  }));
+}
+
+// --- Orders.
+
+function confirmed(question) {
+  const dialog = at("ask"), before = document.activeElement;
+  at("question").textContent = question;
+  dialog.showModal();
+  at("no").focus();
+  return new Promise(resolve => {
+    const end = answer => () => { dialog.close(); before?.focus?.(); resolve(answer); };
+    at("yes").onclick = end(true);
+    at("no").onclick = dialog.oncancel = end(false);
+  });
+}
+
+async function command(guest, order) {
+  const path = of(`guests/${encodeURIComponent(guest)}/${order}`);
+  if (FATAL.includes(order) && !await confirmed(`${order} ${guest}? Its work is lost, as if its power were cut.`)) return;
+  at("answer").textContent = `${order} ${guest} …`;
+  try {
+    await call(path, { method: "POST" });
+    at("answer").textContent = `${order} ${guest}: done`;
+  } catch (error) {
+    at("answer").textContent = `${order} ${guest}: ${error.message}`;
+  }
+}
+
+async function update(event) {
+  event.preventDefault();
+  const file = at("image").files[0], isRehearsal = at("rehearse").checked;
+  const path = of(`update?by=${file ? "image" : "bundle"}&dry_run=${isRehearsal}`);
+  if (!isRehearsal && !await confirmed(`Replace the hypervisor of ${chosen} while its guests run?`)) return;
+  at("step").textContent = "sending to the service …";
+  try {
+    showUpdate(await call(path, { method: "POST", body: file }));
+  } catch (error) {
+    at("step").textContent = error.message;
+  }
+}
+
+function showUpdate(update) {
+  if (update.host !== chosen) return;
+  const isOver = ["done", "refused", "failed"].includes(update.step);
+  at("progress").value = isOver ? Number(update.step === "done") : update.sent_bytes / Math.max(update.total_bytes, 1) * .9;
+  let text = `${update.is_dry_run ? "rehearsal" : "update"} ${update.id}: ${update.step}`;
+  if (update.message) text += `: ${update.message}`;
+  if (update.report && !update.is_dry_run) text += `; guests stood still for ${time(update.report.gap_ns / 1e3)}`;
+  at("step").textContent = text;
+  at("step").className = isOver && update.step !== "done" ? "bad" : "";
+  if (update.step === "done") readTimeline();
+}
+
+// --- Timeline: a bar for each run; the blackout is red; the steps by CPU are a list, and the page behind the link.
+
+function bar(run) {
+  const end = Math.max(1e-9, ...run.tracks.flatMap(track => track.spans.map(span => span.start_us + span.length_us)));
+  const overview = run.tracks.find(track => track.name === "overview")?.spans ?? [];
+  const figure = element("figure", undefined, { class: "run" });
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 1000 20");
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", overview.map(span => `${span.name}: ${time(span.length_us)}`).join("; ") || run.name);
+  for (const span of overview) {
+    const rect = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    rect.setAttribute("x", span.start_us / end * 1000);
+    rect.setAttribute("width", Math.max(2, span.length_us / end * 1000));
+    rect.setAttribute("height", 20);
+    if (/still|no guest/.test(span.name)) rect.setAttribute("class", "still");
+    svg.append(rect);
+  }
+  const list = element("ul");
+  list.append(...overview.map(span => element("li", `${span.name}: ${time(span.length_us)}`)), ...waits(run, overview));
+  figure.append(element("figcaption", `${run.name}, ${time(end)}`), svg, list);
+  return figure;
+}
+
+// Which CPU was last in each step of the blackout: the others have waited for it.
+function waits(run, overview) {
+  const still = overview.find(span => /still/.test(span.name));
+  if (!still) return [];
+  const last = new Map(), until = still.start_us + still.length_us;
+  for (const { name, spans } of run.tracks.filter(track => track.name !== "overview")) {
+    for (const span of spans) {
+      const isInside = span.length_us > 0 && span.start_us >= still.start_us && span.start_us + span.length_us <= until;
+      if (!isInside || span.name === "update: blackout") continue;
+      const ended = span.start_us + span.length_us - still.start_us;
+      if (ended > (last.get(span.name)?.ended ?? -1)) last.set(span.name, { ended, cpu: name });
+    }
+  }
+  return [...last].map(([step, { ended, cpu }]) => element("li", `${step}: ${cpu} was last, after ${time(ended)}`));
+}
+
+async function readTimeline() {
+  const name = chosen;
+  if (hosts.get(name)?.state !== "connected") return;
+  try {
+    const runs = await call(of("timeline"));
+    if (name === chosen) at("timeline").replaceChildren(...runs.reverse().map(bar));
+  } catch (error) {
+    if (name === chosen) at("timeline").replaceChildren(element("p", error.message));
+  }
+}
+
+// --- Events.
+
+function line({ record, kind, time_ns }) {
+  const what = kind ?? record.kind, [name, more] = typeof what === "string" ? [what, {}] : Object.entries(what)[0];
+  const details = Object.entries(more).map(([key, value]) => key === "name" ? value : `${key} ${value}`).join(", ");
+  return element("li", `${(time_ns / 1e9).toFixed(3)} s  ${name}${details ? `: ${details}` : ""}`);
+}
+
+async function readEvents() {
+  const name = chosen;
+  try {
+    const events = await call(of(`events?limit=${MAX_EVENTS}`));
+    if (name !== chosen) return;
+    const shown = at("events");
+    shown.dataset.last = events.at(-1)?.id ?? 0;
+    shown.replaceChildren(...events.reverse().map(line));
+  } catch (error) {
+    at("answer").textContent = error.message;
+  }
+}
+
+function showEvent(event) {
+  const shown = at("events");
+  if (event.host !== chosen || event.id <= Number(shown.dataset.last ?? 0)) return;
+  shown.dataset.last = event.id;
+  shown.prepend(line(event));
+  while (shown.children.length > MAX_EVENTS) shown.lastChild.remove();
+  if ("host-updated" in Object(event.kind)) readTimeline();
+}
+
+// --- From here on it is live.
+
+function showHost(host) {
+  const before = hosts.get(host.name)?.state;
+  hosts.set(host.name, host);
+  showHosts();
+  if (chosen === null) return choose(hosts.has(location.hash.slice(1)) ? location.hash.slice(1) : host.name, false);
+  if (host.name !== chosen) return;
+  showFacts();
+  refresh();
+  if (before !== host.state && host.state === "connected") { readEvents(); readTimeline(); }
+}
+
+function listen() {
+  const stream = new EventSource("/api/v1/stream");
+  const on = (name, show) => stream.addEventListener(name, event => show(JSON.parse(event.data)));
+  on("host", showHost);
+  on("event", showEvent);
+  on("update", showUpdate);
+  on("lost", () => chosen && choose(chosen, false));
+  stream.onopen = () => { at("link").textContent = "live"; };
+  stream.onerror = () => { at("link").textContent = "the service does not answer; trying again"; };
+}
+
+at("update").addEventListener("submit", update);
+call("whoami").then(me => {
+  rank = RANKS[me.role] ?? 0;
+  at("me").textContent = `${me.who}: role ${me.role}`;
+  listen();
+}, error => { at("link").textContent = error.message; });

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Updates of a host: those that clients of the service ask for, with their progress, and the times of all that the
+//! host's timeline shows, whoever has asked for them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use anyhow::{Result, bail};
+use baton::client::{Client, Unclear};
+use baton::commands::shipment;
+use baton::program::Kind;
+use baton::timeline::Run;
+use baton::timeline::host::{UpdateTimes, blackout_of, update_of};
+use baton::{bundle, image};
+use prometheus_client::metrics::histogram::Histogram;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use utoipa::{IntoParams, ToSchema};
+use wire::{ReplyBody, RequestBody, UpdateBy, UpdateReport, UploadKind};
+
+use crate::clock;
+
+/// The most updates that are kept.
+const MAX_UPDATES: usize = 64;
+/// Bounds of the blackout's histogram, in seconds.
+const BLACKOUTS: [f64; 12] = [50e-6, 100e-6, 200e-6, 400e-6, 800e-6, 1.6e-3, 3.2e-3, 6.4e-3, 12.8e-3, 0.1, 1.0, 10.0];
+
+/// What a client asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct How {
+    /// The image: the one in the request's body [default], the one in the host's bundle, or the one before.
+    #[serde(default)]
+    pub by: By,
+    /// Check and rehearse only.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// Go to an image of a lower security version, too, if the host's policy permits that.
+    #[serde(default)]
+    pub allow_downgrade: bool,
+}
+
+/// The image that is to replace the running one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum By {
+    /// An image in the request's body.
+    #[default]
+    Image,
+    /// A bundle in the request's body.
+    UploadedBundle,
+    /// The one in the host's bundle.
+    Bundle,
+    /// The one that ran before the last update.
+    Previous,
+}
+
+/// Progress of an update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// It waits for the line.
+    Waiting,
+    /// The file is being sent.
+    Sending,
+    /// The host prepares and rehearses it, and then switches.
+    Switching,
+    /// It was carried out.
+    Done,
+    /// The host or the service has refused it: nothing has changed.
+    Refused,
+    /// It has failed; the message states what is known.
+    Failed,
+}
+
+impl Step {
+    /// Returns whether nothing follows.
+    pub fn is_last(self) -> bool {
+        matches!(self, Self::Done | Self::Refused | Self::Failed)
+    }
+}
+
+/// An update that a client of the service has asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Update {
+    /// The host.
+    pub host: String,
+    /// Its number among the host's.
+    pub id: u64,
+    /// Who has asked for it.
+    pub who: String,
+    /// When: milliseconds since 1970.
+    pub asked_ms: u64,
+    /// The image.
+    pub by: By,
+    /// Nothing is to be replaced.
+    pub is_dry_run: bool,
+    /// Its progress.
+    pub step: Step,
+    /// Bytes of the file that are there.
+    pub sent_bytes: u64,
+    /// All of them.
+    pub total_bytes: u64,
+    /// The reason for its end.
+    pub message: Option<String>,
+    /// The host's report.
+    pub report: Option<UpdateReport>,
+}
+
+/// All updates of a host.
+#[derive(Debug)]
+pub struct Updates {
+    /// Those that clients have asked for, the last ones.
+    pub asked: VecDeque<Update>,
+    /// Number of ends, by kind.
+    pub ends: BTreeMap<Step, u64>,
+    /// Updates that the timeline has shown.
+    pub seen: u64,
+    /// Their blackouts in seconds.
+    pub blackouts: Histogram,
+    /// The last one.
+    pub last: Option<UpdateTimes>,
+    /// The longest time in the last blackout of any CPU in each step, in microseconds.
+    pub phases: BTreeMap<String, f64>,
+    newest: u64,
+    last_id: u64,
+}
+
+impl Default for Updates {
+    fn default() -> Self {
+        Self {
+            asked: VecDeque::new(),
+            ends: BTreeMap::new(),
+            seen: 0,
+            blackouts: Histogram::new(BLACKOUTS),
+            last: None,
+            phases: BTreeMap::new(),
+            newest: 0,
+            last_id: 0,
+        }
+    }
+}
+
+impl Updates {
+    /// Notes an update that a client asks for.
+    ///
+    /// # Errors
+    /// One is under way; its number.
+    pub fn begin(&mut self, host: &str, who: &str, how: How, total_bytes: u64) -> Result<Update, u64> {
+        if let Some(current) = self.asked.back().filter(|update| !update.step.is_last()) {
+            return Err(current.id);
+        }
+        self.last_id += 1;
+        let update = Update {
+            host: host.to_owned(),
+            id: self.last_id,
+            who: who.to_owned(),
+            asked_ms: clock::now_ms(),
+            by: how.by,
+            is_dry_run: how.dry_run,
+            step: Step::Waiting,
+            sent_bytes: 0,
+            total_bytes,
+            message: None,
+            report: None,
+        };
+        if self.asked.len() >= MAX_UPDATES {
+            self.asked.pop_front();
+        }
+        self.asked.push_back(update.clone());
+        Ok(update)
+    }
+
+    /// Changes the update that is under way, if it is this one. Returns it as it is now.
+    pub fn advance(&mut self, id: u64, change: impl FnOnce(&mut Update)) -> Option<Update> {
+        let update = self.asked.back_mut().filter(|update| update.id == id && !update.step.is_last())?;
+        change(update);
+        if update.step.is_last() {
+            *self.ends.entry(update.step).or_default() += 1;
+        }
+        Some(update.clone())
+    }
+
+    /// Notes the updates in the host's timeline that are new.
+    pub fn observe(&mut self, runs: &[Run]) {
+        for run in runs {
+            let Some(times) = update_of(run).filter(|times| times.generation > self.newest) else { continue };
+            self.newest = times.generation;
+            self.seen += 1;
+            self.blackouts.observe(times.blackout_us / 1e6);
+            self.last = Some(times);
+            self.phases.clear();
+            let spans = blackout_of(run).into_iter().flat_map(|run| run.tracks).flat_map(|track| track.spans);
+            for span in spans {
+                let longest = self.phases.entry(span.name).or_default();
+                *longest = longest.max(span.length_us);
+            }
+        }
+    }
+
+    /// The host was switched on again: its generations begin with 1.
+    pub fn begin_again(&mut self) {
+        self.newest = 0;
+    }
+}
+
+/// The host would refuse the file.
+#[derive(Debug, Error)]
+#[error("{0}")]
+struct NotSent(String);
+
+/// The end of an update.
+pub struct End {
+    /// The last step.
+    pub step: Step,
+    /// The reason, or what the host did not report itself.
+    pub message: Option<String>,
+    /// The host's report.
+    pub report: Option<UpdateReport>,
+}
+
+impl End {
+    /// The end by this result.
+    pub fn of(result: Result<(Option<UpdateReport>, Option<String>)>) -> Self {
+        match result {
+            Ok((report, message)) => Self { step: Step::Done, message, report },
+            Err(error) => {
+                let is_refused = Kind::of(&error) == Kind::Refused || error.is::<NotSent>();
+                let step = if is_refused { Step::Refused } else { Step::Failed };
+                Self { step, message: Some(format!("{error:#}")), report: None }
+            }
+        }
+    }
+}
+
+/// Updates the host: sends the file, if there is one, and has the host switch. `progress` gets the step and the bytes
+/// that are there.
+///
+/// # Errors
+/// The file is none for this host, the host refuses, or the line is lost.
+pub fn perform(
+    client: &mut Client,
+    file: Vec<u8>,
+    how: How,
+    mut progress: impl FnMut(Step, u64),
+) -> Result<(Option<UpdateReport>, Option<String>)> {
+    let host = client.info()?;
+    let by = match how.by {
+        By::Bundle => UpdateBy::Bundle,
+        By::Previous => UpdateBy::Previous,
+        By::Image | By::UploadedBundle => UpdateBy::Upload,
+    };
+    if by == UpdateBy::Upload {
+        let (kind, file) = match how.by {
+            By::UploadedBundle => (UploadKind::Bundle, file),
+            _ => (UploadKind::Image, image::sealed(file)),
+        };
+        let checked = match kind {
+            UploadKind::Image => image::check_for(&file, &host, how.allow_downgrade),
+            UploadKind::Bundle => bundle::check_for(&file, &host, how.allow_downgrade),
+        };
+        checked.map_err(|error| NotSent(format!("the file is not sent: {error:#}")))?;
+        client.upload(kind, &file, |there| progress(Step::Sending, there))?;
+    }
+    progress(Step::Switching, 0);
+    if how.allow_downgrade {
+        client.order(RequestBody::PermitDowngrade)?;
+    }
+    let body = RequestBody::Update { is_dry_run: how.dry_run, by };
+    match shipment::request(client, &body, by == UpdateBy::Upload) {
+        Ok(ReplyBody::Updated(report)) => Ok((Some(report), None)),
+        Ok(other) => bail!("the host answered something else ({other:?}); use service and host of one release"),
+        Err(error) if error.is::<Unclear>() => after_lost_answer(client, host.generation, error),
+        Err(error) => Err(error),
+    }
+}
+
+/// The host's generation shows whether the order was carried out.
+fn after_lost_answer(
+    client: &mut Client,
+    before: u64,
+    error: anyhow::Error,
+) -> Result<(Option<UpdateReport>, Option<String>)> {
+    let generation = client.info()?.generation;
+    if generation == before {
+        return Err(error.context(format!("the host still runs generation {before}")));
+    }
+    Ok((None, Some(format!("the answer was lost, but the host runs generation {generation} now"))))
+}

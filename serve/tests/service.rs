@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The service as its clients see it, with hosts that answer as real ones do.
+
+#[path = "service/api.rs"]
+mod api;
+#[path = "service/browser.rs"]
+mod browser;
+#[path = "service/common.rs"]
+mod common;
+#[path = "service/crowd.rs"]
+mod crowd;
+#[path = "service/fake.rs"]
+mod fake;
+#[path = "service/metrics.rs"]
+mod metrics;
+#[path = "service/tls.rs"]
+mod tls;

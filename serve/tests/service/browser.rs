@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The service's page in a real browser: a script does in a frame around it what a person would, and reports what it
+//! sees. Between the two is a proxy, which permits the frame and serves the script; all else is the service's.
+
+use std::env;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use super::common::Running;
+
+/// Chromium under the names that distributions give it.
+const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+/// A browser on a crowded machine may take long; one that takes longer cannot run here.
+const START_LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = Duration::from_secs(120);
+/// A page with which a browser shows that it runs at all, and then visits the service.
+const VISIT: &str = "<!DOCTYPE html><html lang=\"en\"><title>visit</title><body>\
+                     <script>fetch('/running', { method: 'POST' })</script>\
+                     <iframe src=\"/\" title=\"the page\" width=\"1200\" height=\"900\"></iframe>\
+                     <script src=\"/visitor.js\"></script></body></html>";
+const VISITOR: &str = include_str!("visitor.js");
+
+fn browser() -> Option<PathBuf> {
+    let named = env::var_os("BATON_BROWSER").map(PathBuf::from);
+    let folders: Vec<PathBuf> = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
+    let found = BROWSERS.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    named.into_iter().chain(found).find(|path| path.is_file())
+}
+
+/// What the browser reports: `running`, then what was seen.
+fn proxy(service: SocketAddr) -> (SocketAddr, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let (send, receive) = channel();
+    thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            let send = send.clone();
+            thread::spawn(move || pass(stream, service, &send));
+        }
+    });
+    (address, receive)
+}
+
+/// Answers one request, or passes it on: one for each connection.
+fn pass(mut client: TcpStream, service: SocketAddr, send: &Sender<String>) -> Option<()> {
+    let mut bytes = Vec::new();
+    let end = loop {
+        let mut buffer = [0; 4096];
+        let count = client.read(&mut buffer).ok().filter(|count| *count > 0)?;
+        bytes.extend(&buffer[..count]);
+        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            break end + 4;
+        }
+    };
+    let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+    let path = head.split(' ').nth(1)?;
+    let length: Option<usize> =
+        head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    let image = baton::testing::test_image(5, 3, 4);
+    let (kind, own) = match path {
+        "/visit" => ("text/html", VISIT.as_bytes()),
+        "/visitor.js" => ("text/javascript", VISITOR.as_bytes()),
+        "/image" => ("application/octet-stream", &image[..]),
+        "/running" | "/seen" => {
+            let mut body = bytes.split_off(end);
+            let mut rest = vec![0; length.unwrap_or(0).saturating_sub(body.len())];
+            client.read_exact(&mut rest).ok()?;
+            body.extend(rest);
+            let report = if path == "/running" { "running".to_owned() } else { String::from_utf8_lossy(&body).into() };
+            send.send(report).ok()?;
+            ("text/plain", &b""[..])
+        }
+        _ => return forward(client, service, &head, &bytes[end..], length.unwrap_or(0)),
+    };
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        own.len()
+    );
+    client.write_all(&[head.as_bytes(), own].concat()).ok()
+}
+
+fn forward(mut client: TcpStream, service: SocketAddr, head: &str, body: &[u8], length: usize) -> Option<()> {
+    let mut there = TcpStream::connect(service).ok()?;
+    there.write_all(head.replace("Connection: keep-alive", "Connection: close").as_bytes()).ok()?;
+    there.write_all(body).ok()?;
+    let (mut from, mut to) = (client.try_clone().ok()?, there.try_clone().ok()?);
+    let rest = length.saturating_sub(body.len()) as u64;
+    thread::spawn(move || std::io::copy(&mut (&mut from).take(rest), &mut to));
+    let mut buffer = [0; 16 << 10];
+    loop {
+        let count = there.read(&mut buffer).ok().filter(|count| *count > 0)?;
+        // A word of the same length: nothing else changes.
+        let text = &mut buffer[..count];
+        if let Some(at) = text.windows(22).position(|window| window == b"frame-ancestors 'none'") {
+            text[at + 16..at + 22].copy_from_slice(b"'self'");
+        }
+        client.write_all(text).ok()?;
+    }
+}
+
+/// A browser that is ended with the test.
+struct Browser(Child);
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn open(browser: &Path, folder: &Path, address: SocketAddr) -> Option<Browser> {
+    let mut command = Command::new(browser);
+    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,1000"]);
+    // With it the browser stays when the page is loaded.
+    command.arg("--remote-debugging-port=0").arg(format!("--user-data-dir={}", folder.join("profile").display()));
+    command.arg(format!("http://{address}/visit"));
+    command.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null()).spawn().ok().map(Browser)
+}
+
+#[test]
+fn a_person_sees_and_operates_hosts_in_a_browser() {
+    let running = Running::start();
+    let (address, seen) = proxy(running.address);
+    let opened = browser().and_then(|browser| open(&browser, running.folder.path(), address));
+    let runs = opened.is_some() && seen.recv_timeout(START_LIMIT).is_ok_and(|report| report == "running");
+    if !runs {
+        // Past the test harness's capture: the person who runs the tests is to know.
+        let _ =
+            writeln!(std::io::stderr(), "test: no Chromium runs here: the service's page is not checked in a browser");
+        return;
+    }
+    // From here on whatever is missing is the page's fault, or its script's.
+    let expected = "errors: none\n\
+                    who: this machine: role update\n\
+                    hosts: rack1 connected, rack2 unreachable\n\
+                    guests: web running [stop reset pause], db stopped [start]\n\
+                    cpu: 0 online 12.5 %\n\
+                    events: 0.000 s  host-ready\n\
+                    asked: true no stop web? Its work is lost, as if its power were cut.\n\
+                    no: false running\n\
+                    stopped: start\n\
+                    update: update 1: done; guests stood still for 150 µs, progress 1\n\
+                    timeline: prepared while guests run: 200 µs | guests stand still: 150 µs | \
+                    update: all stop, guests saved: CPU 0 was last, after 40 µs\n\
+                    landmarks: true\n\
+                    unnamed: none, lang en\n\
+                    ids: true, contrast good\n\
+                    elsewhere: 0";
+    assert_eq!(seen.recv_timeout(LIMIT).expect("the visitor reports"), expected);
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A host on a Unix socket that answers as a real one does.
+
+use std::borrow::Cow;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use timeline::{Kind, Name};
+use wire::{
+    CpuInfo, CpuState, Decoder, Event, EventKind, ExitCount, ExitKind, Frame, HostInfo, Level, LogRecord,
+    MAX_FRAME_BYTES, NetDrops, NetFrames, NetPort, PciCost, PciPolicy, PciSurvey, Refusal, RefusalCode, ReplyBody,
+    Request, RequestBody, Response, Stream, TimelinePage, TimelinePoint, UpdateReport, UpdateSteps, VcpuPerf, VmInfo,
+    VmState, Vulnerability, encode,
+};
+
+/// What a host is.
+pub struct State {
+    pub info: HostInfo,
+    pub guests: Vec<VmInfo>,
+    pub events: Vec<Event>,
+    pub log: Vec<LogRecord<'static>>,
+    pub points: Vec<TimelinePoint>,
+    pub received: u64,
+    /// It answers nothing.
+    pub is_mute: bool,
+    /// An update is refused like this.
+    pub refuses: Option<Refusal>,
+    /// How many requests it has answered.
+    pub answered: u64,
+}
+
+/// A host that runs.
+#[derive(Clone)]
+pub struct FakeHost {
+    pub socket: PathBuf,
+    pub state: Arc<Mutex<State>>,
+    lines: Arc<Mutex<Vec<UnixStream>>>,
+}
+
+fn point(ticks: u64, name: Name, kind: Kind, generation: u32) -> TimelinePoint {
+    TimelinePoint { ticks, name: name as u16, kind: kind as u8, argument: generation }
+}
+
+fn guest(name: &str, state: VmState) -> VmInfo {
+    VmInfo {
+        name: name.to_owned(),
+        state,
+        vcpus: 1,
+        memory_bytes: 64 << 20,
+        cpus: vec![0],
+        since_ns: 5,
+        throttled_since_ns: None,
+        exits_total: 12,
+        exits: vec![ExitCount { kind: ExitKind::Port, count: 12 }],
+        reason: None,
+    }
+}
+
+impl FakeHost {
+    /// Starts a host with the guests `web`, which runs, and `db`, which does not.
+    pub fn start(folder: &Path, name: &str) -> Self {
+        let mut info = baton::testing::host_info();
+        info.generation = 1;
+        let log = LogRecord {
+            sequence: 0,
+            time_ns: 7,
+            cpu: 0,
+            level: Level::Warn,
+            module: "boot".into(),
+            text: "<script>alert(1)</script>".into(),
+        };
+        let state = State {
+            info,
+            guests: vec![guest("web", VmState::Running), guest("db", VmState::Stopped)],
+            events: vec![Event { sequence: 0, time_ns: 5, kind: EventKind::HostReady }],
+            log: vec![log],
+            points: vec![point(100, Name::FirstInstruction, Kind::Instant, 1)],
+            received: 0,
+            is_mute: false,
+            refuses: None,
+            answered: 0,
+        };
+        let socket = folder.join(format!("{name}.sock"));
+        let host = Self { socket, state: Arc::new(Mutex::new(state)), lines: Arc::default() };
+        host.listen();
+        host
+    }
+
+    /// Listens (again).
+    pub fn listen(&self) {
+        let _ = fs::remove_file(&self.socket);
+        let listener = UnixListener::bind(&self.socket).expect("a socket");
+        let host = self.clone();
+        thread::spawn(move || {
+            while let Ok((line, _)) = listener.accept() {
+                host.lines.lock().expect("lines").push(line.try_clone().expect("a copy"));
+                let host = host.clone();
+                thread::spawn(move || host.speak(line));
+            }
+        });
+    }
+
+    /// Cuts every line; nobody gets another one until [`Self::listen`].
+    pub fn vanish(&self) {
+        let _ = fs::remove_file(&self.socket);
+        for line in self.lines.lock().expect("lines").drain(..) {
+            let _ = line.shutdown(std::net::Shutdown::Both);
+        }
+    }
+
+    fn speak(&self, mut line: UnixStream) {
+        let mut decoder = Decoder::default();
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = line.read(&mut buffer) {
+            let mut requests = Vec::new();
+            decoder.push(&buffer[..count], |frame| {
+                if let Ok(Frame::Request(request)) = frame {
+                    requests.push(request);
+                }
+            });
+            for request in requests {
+                self.answer(&mut line, request);
+            }
+        }
+    }
+
+    fn answer(&self, line: &mut UnixStream, Request { id, body }: Request) {
+        let before = self.state.lock().expect("state").events.len();
+        let result = self.carried_out(body);
+        let mut state = self.state.lock().expect("state");
+        if state.is_mute {
+            return;
+        }
+        state.answered += 1;
+        let mut send = |frame: &Frame<'_>| {
+            let mut buffer = [0; MAX_FRAME_BYTES];
+            let _ = line.write_all(encode(frame, &mut buffer).expect("it fits"));
+        };
+        for event in &state.events[before..] {
+            send(&Frame::Stream(Stream::Event(Cow::Borrowed(event))));
+        }
+        send(&Frame::Response(Response { id, result }));
+    }
+
+    fn carried_out(&self, body: RequestBody) -> Result<ReplyBody, Refusal> {
+        let mut state = self.state.lock().expect("state");
+        Ok(match body {
+            RequestBody::Info => {
+                state.info.uptime_ns += 1_000_000;
+                ReplyBody::Info(state.info.clone())
+            }
+            RequestBody::VmList { .. } => ReplyBody::Vms { vms: state.guests.clone(), next_index: None },
+            RequestBody::CpuList { .. } => ReplyBody::Cpus { cpus: vec![cpu()], next_index: None },
+            RequestBody::NetList { .. } => ReplyBody::NetPorts { ports: vec![port()], next_index: None },
+            RequestBody::Iommus => ReplyBody::Iommus(vec![]),
+            RequestBody::Vulnerabilities => ReplyBody::Vulnerabilities(vec![Vulnerability {
+                name: "spectre_v2".to_owned(),
+                status: "Mitigation: Retpolines".to_owned(),
+            }]),
+            RequestBody::Events { from_sequence, .. } => {
+                let events: Vec<_> = state.events.iter().skip(from_sequence as usize).cloned().collect();
+                ReplyBody::Events { next_sequence: from_sequence + events.len() as u64, events }
+            }
+            RequestBody::Log { from_sequence, .. } => {
+                let records: Vec<_> = state.log.iter().skip(from_sequence as usize).cloned().collect();
+                ReplyBody::Log { next_sequence: from_sequence + records.len() as u64, records }
+            }
+            RequestBody::Timeline { .. } => {
+                let points = state.points.clone();
+                ReplyBody::Timeline(TimelinePage { cpu: 0, ticks_per_second: 1_000_000, points, lost: 0, next: None })
+            }
+            RequestBody::PciList { .. } => {
+                ReplyBody::PciFunctions { survey: survey(), functions: vec![], next_index: None }
+            }
+            RequestBody::VmPerf { .. } => {
+                let latest = VcpuPerf { ran_ns: 1_500_000_000, waited_ns: 250_000_000, ..VcpuPerf::default() };
+                ReplyBody::Perf { asked_ns: 1, latest: Some(Box::new(latest)) }
+            }
+            RequestBody::VmStart { name } => state.set(&name, VmState::Stopped, VmState::Running)?,
+            RequestBody::VmStop { name } => state.set(&name, VmState::Running, VmState::Stopped)?,
+            RequestBody::UploadBegin { .. } => ReplyBody::Received { next_offset: state.received },
+            RequestBody::UploadData { offset, bytes } => {
+                state.received = state.received.max(offset + bytes.len() as u64);
+                ReplyBody::Received { next_offset: state.received }
+            }
+            RequestBody::Update { is_dry_run, .. } => state.update(is_dry_run)?,
+            _ => ReplyBody::Done,
+        })
+    }
+}
+
+impl State {
+    fn event(&mut self, kind: EventKind) {
+        let sequence = self.events.len() as u64;
+        self.events.push(Event { sequence, time_ns: 9, kind });
+    }
+
+    fn set(&mut self, name: &str, from: VmState, to: VmState) -> Result<ReplyBody, Refusal> {
+        let refusal = |code, reason: String| Refusal { code, reason, hint: "`baton vm list` shows it".to_owned() };
+        let Some(guest) = self.guests.iter_mut().find(|guest| guest.name == name) else {
+            return Err(refusal(RefusalCode::UnknownVm, format!("there is no machine {name}")));
+        };
+        if guest.state != from {
+            return Err(refusal(RefusalCode::Invalid, format!("{name} is {}", guest.state)));
+        }
+        guest.state = to;
+        let name = name.to_owned();
+        self.event(match to {
+            VmState::Running => EventKind::VmStarted { name },
+            _ => EventKind::VmStopped { name, reason: "the operator stopped it".to_owned() },
+        });
+        Ok(ReplyBody::Done)
+    }
+
+    fn update(&mut self, is_dry_run: bool) -> Result<ReplyBody, Refusal> {
+        self.received = 0;
+        if let Some(refusal) = self.refuses.clone() {
+            return Err(refusal);
+        }
+        // Such that a person sees it under way.
+        thread::sleep(Duration::from_millis(20));
+        if !is_dry_run {
+            self.info.generation += 1;
+            let (generation, at) = (self.info.generation as u32, self.info.generation * 1000);
+            self.points.extend([
+                point(at, Name::Stage, Kind::Begin, generation),
+                point(at + 100, Name::Stage, Kind::End, generation),
+                point(at + 110, Name::FirstInstruction, Kind::Instant, generation),
+                point(at + 200, Name::UpdateBlackout, Kind::Begin, generation),
+                point(at + 200, Name::UpdateSave, Kind::Begin, generation),
+                point(at + 240, Name::UpdateSave, Kind::End, generation),
+                point(at + 350, Name::UpdateBlackout, Kind::End, generation),
+            ]);
+            self.event(EventKind::HostUpdated { generation: generation.into() });
+        }
+        Ok(ReplyBody::Updated(UpdateReport {
+            is_dry_run,
+            generation: self.info.generation,
+            blackout_ns: if is_dry_run { 0 } else { 150_000 },
+            cpus: vec![UpdateSteps { entered_ns: 150_000, ..UpdateSteps::default() }],
+            ..UpdateReport::default()
+        }))
+    }
+}
+
+fn cpu() -> CpuInfo {
+    CpuInfo { index: 0, apic_id: 0, state: CpuState::Online, reason: None, busy_permille: Some(125), vcpus: vec![] }
+}
+
+fn port() -> NetPort {
+    NetPort {
+        network: "lan".to_owned(),
+        mtu: 1500,
+        guest: "web".to_owned(),
+        mac: [2, 0, 0, 0, 0, 1],
+        is_up: true,
+        vlans: vec![0],
+        is_tagged: false,
+        is_isolated: false,
+        is_trusted: false,
+        stations: 0,
+        sent: NetFrames { frames: 3, bytes: 300 },
+        received: NetFrames { frames: 4, bytes: 400 },
+        drops: NetDrops { full: 2, ..NetDrops::default() },
+    }
+}
+
+fn survey() -> PciSurvey {
+    let total = PciCost::default();
+    PciSurvey { policy: PciPolicy::All, is_complete: true, functions: 0, before_guests: None, total }
+}
