@@ -75,7 +75,7 @@ pub use tables::{frames, klog, klog_foreign, paging, timeline};
 pub type Body = fn(&[u8]);
 
 /// Every target with its name.
-pub const TARGETS: [(&str, Body); 32] = [
+pub const TARGETS: [(&str, Body); 33] = [
     ("bundle", bundle),
     ("manifest", manifest),
     ("loaders", loaders),
