@@ -14,7 +14,9 @@ mod vm;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, value_parser};
+use clap_complete::Shell;
+use wire::MAX_CONFIRM_SECONDS;
 
 pub use self::cpu::{CpuCommand, CpuOrder};
 pub use self::image::{ImageCommand, KeyCommand};
@@ -24,7 +26,8 @@ pub use self::perf::{PerfArgs, PerfCommand};
 pub use self::records::{LogArgs, RecordArgs};
 pub use self::target::Target;
 pub use self::timeline::TimelineArgs;
-pub use self::vm::{VmCommand, VmOrder};
+pub use self::vm::{VmCommand, VmEnd, VmOrder};
+use crate::consent::Consent;
 
 /// Operate hosts of Baton, the hypervisor that can be replaced while guests run.
 #[derive(Debug, Parser)]
@@ -54,6 +57,9 @@ pub enum Command {
     },
     /// Power off a running host
     Down {
+        /// Consent to the end of guests.
+        #[command(flatten)]
+        consent: Consent,
         /// Seconds until a host that does not power off is ended by force
         #[arg(long, default_value_t = 30)]
         timeout: u64,
@@ -101,6 +107,9 @@ pub enum Command {
         /// Go to an image of a lower security version, too, if the host's policy permits that
         #[arg(long)]
         allow_downgrade: bool,
+        /// Consent to the end of guests.
+        #[command(flatten)]
+        consent: Consent,
         /// The output's format.
         #[command(flatten)]
         format: Format,
@@ -123,10 +132,19 @@ pub enum Command {
         /// Only check and rehearse the update while guests run; replaces nothing.
         #[arg(long)]
         dry_run: bool,
+        /// Have the host return to the image before by itself, guests running, unless a client confirms the update so
+        /// many seconds after it. This command does so once it has reached the new image over a connection of its own
+        #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u32).range(1..=i64::from(MAX_CONFIRM_SECONDS)))]
+        confirm_within: Option<u32>,
+        /// Leave the confirmation to `baton confirm`
+        #[arg(long, requires = "confirm_within")]
+        no_confirm: bool,
         /// The output's format.
         #[command(flatten)]
         format: Format,
     },
+    /// Confirm the last update of a running host: its image stays
+    Confirm,
     /// Describe, check and sign an image of Baton, and convert it for loaders
     Image {
         /// The command.
@@ -161,6 +179,16 @@ pub enum Command {
         /// The arguments of the program baton-serve, which is beside this one
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
         arguments: Vec<OsString>,
+    },
+    /// Print what makes a shell complete this program's commands and options
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write this program's manual pages
+    Man {
+        /// The folder to write them to
+        folder: PathBuf,
     },
     /// Add functions and lines to the backtraces in a host's log
     Symbolize {

@@ -29,6 +29,7 @@ mod records;
 mod relay;
 mod restart;
 mod serve;
+mod shell;
 pub mod shipment;
 mod stat;
 mod symbolize;
@@ -45,21 +46,23 @@ pub fn run(target: &Target, command: Command) -> Result<u8> {
     match command {
         Command::Bundle { config, output, sign } => bundle(&config, &output, sign.as_deref()),
         Command::Image { command } => image::run(&command),
-        Command::Down { timeout } => down::run(target, timeout),
+        Command::Down { consent, timeout } => down::run(target, consent, timeout),
         Command::Vm { command } => vm::run(target, &command),
         Command::Cpu { command } => cpu::run(target, &command),
         Command::Net { command } => net::run(target, &command),
         Command::Pci { format, command } => pci::run(target, &command.unwrap_or(PciCommand::List(format))),
         Command::Log(args) => records::log(target, &args),
         Command::Events(args) => records::events(target, &args),
-        Command::Restart { bundle, image, allow_downgrade, format } => {
+        Command::Restart { bundle, image, allow_downgrade, consent, format } => {
             let shipment = Shipment::read(bundle.as_deref(), image.as_deref())?;
-            restart::run(target, shipment, allow_downgrade, format)
+            restart::run(target, shipment, restart::How { allow_downgrade, consent }, format)
         }
-        Command::Update { bundle, image, previous, allow_downgrade, dry_run, format } => {
+        Command::Update { bundle, image, previous, allow_downgrade, dry_run, confirm_within, no_confirm, format } => {
             let shipment = Shipment::read(bundle.as_deref(), image.as_deref())?;
-            update::run(target, shipment, update::How { previous, dry_run, allow_downgrade }, format)
+            let how = update::How { previous, dry_run, allow_downgrade, confirm_within, no_confirm };
+            update::run(target, shipment, how, format)
         }
+        Command::Confirm => update::confirm(target),
         Command::Key { command } => key::run(&command),
         Command::Perf(args) => profile::run(target, &args),
         Command::Timeline(args) => timeline::run(target, &args),
@@ -67,6 +70,8 @@ pub fn run(target: &Target, command: Command) -> Result<u8> {
         Command::Info { format, .. } => info::run(target, format),
         Command::Relay => relay::run(target),
         Command::Serve { arguments } => Err(serve::replace_by(&arguments)),
+        Command::Completions { shell } => shell::completions(shell),
+        Command::Man { folder } => shell::manual(&folder),
         Command::Symbolize { log, image } => symbolize::run(log.as_deref(), image.as_deref()),
     }
 }

@@ -11,6 +11,7 @@
 //! | [`profile`] | samples of the hypervisor itself, by stack, as a flame graph |
 //! | [`timeline`] | where a boot's time went, as bars, a page, a trace |
 //! | [`options`] | the host's command line, checked before a host boots with it |
+//! | [`consent`] | the question before what ends guests |
 //! | [`program`], [`output`] | a program's panics, errors and exit status; its standard output |
 //! | [`paths`], [`size`], [`suggest`] | small things |
 //! | [`args`], [`commands`] | the command line |
@@ -22,6 +23,7 @@ pub mod client;
 pub mod commands;
 pub mod config;
 pub mod connection;
+pub mod consent;
 pub mod dump;
 pub mod image;
 pub mod keys;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The program that an operator installs: it operates hosts and builds what they boot, without emulators and benches.
 
+use std::fs;
 use std::process::{Command, Output};
 
 fn baton(arguments: &[&str]) -> Output {
@@ -21,6 +22,47 @@ fn what_takes_an_emulator_is_no_command_of_an_operator() {
         assert_eq!(output.status.code(), Some(2), "{command}");
         let error = text(&output.stderr);
         assert!(error.contains(&format!("unrecognized subcommand '{command}'")), "{error}");
+    }
+}
+
+/// The shell checks the script's grammar; each command is in it.
+#[test]
+fn shells_complete_every_command() {
+    for (shell, program) in [("bash", Some("bash")), ("zsh", Some("zsh")), ("fish", Some("fish")), ("elvish", None)] {
+        let output = baton(&["completions", shell]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let script = text(&output.stdout);
+        for word in ["update", "confirm", "confirm-within", "vm"] {
+            assert!(script.contains(word), "{shell} completes no {word}");
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("script");
+        fs::write(&file, &script).expect("written");
+        // A shell that is not installed checks nothing; bash always is.
+        let checked = program.and_then(|program| Command::new(program).arg("-n").arg(&file).output().ok());
+        assert!(checked.is_some() || shell != "bash", "there is no bash");
+        let problem = checked.filter(|checked| !checked.status.success() || !checked.stderr.is_empty());
+        assert!(problem.is_none(), "{shell}: {problem:?}");
+    }
+    assert_eq!(baton(&["completions", "csh"]).status.code(), Some(2));
+}
+
+#[test]
+fn every_command_has_a_manual_page_without_warnings() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pages = folder.path().join("man1");
+    let output = baton(&["man", pages.to_str().expect("text")]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for page in ["baton.1", "baton-update.1", "baton-confirm.1", "baton-vm-start.1", "baton-pci-assign.1"] {
+        let path = pages.join(page);
+        let source = fs::read_to_string(&path).expect(page);
+        assert!(source.contains(".TH baton") && source.contains(".SH SYNOPSIS"), "{page}: {source}");
+        // Where there is no `man`, the page's source is all that is checked.
+        let Ok(shown) = Command::new("man").args(["--warnings", "-l"]).arg(&path).env("MANPAGER", "cat").output()
+        else {
+            continue;
+        };
+        assert!(shown.status.success() && shown.stderr.is_empty(), "{page}: {}", text(&shown.stderr));
     }
 }
 

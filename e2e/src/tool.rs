@@ -143,7 +143,7 @@ impl Operator {
 impl Drop for Operator {
     fn drop(&mut self) {
         // Whatever a failed test left running.
-        let _ = self.says(&["down", "--timeout", "0"]);
+        let _ = self.says(&["down", "--yes", "--timeout", "0"]);
     }
 }
 

@@ -23,6 +23,7 @@
 //! | `guest_states` | a whole guest that another image hands over |
 //! | `counters` | a guest's performance counters |
 //! | `virtio` | virtqueues, and drivers of virtio devices |
+//! | `disks` | NBD servers that lie, and drivers of virtio disks |
 //! | `machine` | a whole machine's exits |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -33,6 +34,7 @@ mod boot_time;
 mod counters;
 mod device_states;
 mod devices;
+mod disks;
 mod endings;
 mod files;
 mod functions;
@@ -56,6 +58,7 @@ pub use boot_time::{firmware, handover, linux, multiboot2, options, pvh};
 pub use counters::counters;
 pub use device_states::device_states;
 pub use devices::devices;
+pub use disks::{nbd, virtio_blk};
 pub use endings::{epitaph, questions};
 pub use files::{bundle, loaders, manifest};
 pub use functions::pci;
@@ -75,7 +78,7 @@ pub use tables::{frames, klog, klog_foreign, paging, timeline};
 pub type Body = fn(&[u8]);
 
 /// Every target with its name.
-pub const TARGETS: [(&str, Body); 33] = [
+pub const TARGETS: [(&str, Body); 35] = [
     ("bundle", bundle),
     ("manifest", manifest),
     ("loaders", loaders),
@@ -109,4 +112,6 @@ pub const TARGETS: [(&str, Body); 33] = [
     ("virtqueue", virtqueue),
     ("virtio_rng", virtio_rng),
     ("virtio_console", virtio_console),
+    ("nbd", nbd),
+    ("virtio_blk", virtio_blk),
 ];

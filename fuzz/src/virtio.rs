@@ -14,7 +14,7 @@ use vm::testing::VirtioDriver;
 use crate::input::Input;
 
 const MEMORY_BYTES: usize = 0x3000;
-const VERSION_1: u64 = 1 << 32;
+pub const VERSION_1: u64 = 1 << 32;
 /// Accesses of one call at most: descriptors of a chain, rings, a few more.
 const ACCESSES: u32 = 2 * 256 + 16;
 
@@ -156,7 +156,7 @@ fn device<D: VirtioDevice>(input: &mut Input<'_>, make: impl Fn() -> D) {
     assert_eq!(driver.collect(queue).map(|(found, _)| found), Some(head), "it works after a reset");
 }
 
-fn step<D: VirtioDevice>(driver: &mut VirtioDriver<D>, input: &mut Input<'_>) {
+pub fn step<D: VirtioDevice>(driver: &mut VirtioDriver<D>, input: &mut Input<'_>) {
     let size = input.choose(&[AccessSize::Byte, AccessSize::Word, AccessSize::Dword, AccessSize::Qword]);
     match input.u8() % 10 {
         0..=2 => {

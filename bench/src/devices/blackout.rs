@@ -84,7 +84,8 @@ struct Transferring {
 
 impl Transferring {
     fn start(context: &Context, iommu: Iommu, cpus: u32, extra: Vec<OsString>) -> Result<Self> {
-        let functions = vec![AssignedConfig { selector: EDU.to_owned(), without_reset: true, gsi: None }];
+        let functions =
+            vec![AssignedConfig { selector: EDU.to_owned(), without_reset: true, gsi: None, virtual_functions: 0 }];
         let kernel = context.made("target/guests/edu.elf")?;
         let edu = Guest { cmdline: "do=blackout".to_owned(), functions, ..guest("edu", kernel, GUEST_MEMORY) };
         let setup = HostSetup {

@@ -26,7 +26,8 @@ pub(super) struct Row {
 
 /// Measures a thousand deliveries to a guest that executes instructions.
 pub(super) fn measure(context: &Context, iommu: Iommu) -> Result<Row> {
-    let functions = vec![AssignedConfig { selector: EDU.to_owned(), without_reset: true, gsi: None }];
+    let functions =
+        vec![AssignedConfig { selector: EDU.to_owned(), without_reset: true, gsi: None, virtual_functions: 0 }];
     let kernel = context.made("target/guests/edu.elf")?;
     let edu = Guest { cmdline: "do=msi".to_owned(), functions, ..guest("edu", kernel, GUEST_MEMORY) };
     let setup = HostSetup {

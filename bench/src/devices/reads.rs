@@ -85,7 +85,12 @@ fn hosted(context: &Context, iommu: Iommu, rates: &mut Rates) -> Result<[f64; 2]
         initrd: Some(context.made("target/guests/initramfs.cpio")?),
         modules: vec![archive],
         cmdline: format!("{COMMAND_LINE} {}", tasks()),
-        functions: vec![AssignedConfig { selector: "1b36:0010".to_owned(), without_reset: false, gsi: None }],
+        functions: vec![AssignedConfig {
+            selector: "1b36:0010".to_owned(),
+            without_reset: false,
+            gsi: None,
+            virtual_functions: 0,
+        }],
         ..guest(NAME, kernel, GUEST_MEMORY)
     };
     let options = XAPIC.to_owned();

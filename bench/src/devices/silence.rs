@@ -60,7 +60,12 @@ pub(super) fn measure(context: &Context, iommu: Iommu, name: &str) -> Result<Win
         initrd: Some(context.made("target/guests/initramfs.cpio")?),
         modules: vec![drivers],
         cmdline: format!("console=ttyS0 loglevel=5 agent=drivers,stream:{OWN}:{GATEWAY}:{port}"),
-        functions: vec![AssignedConfig { selector: CARD.to_owned(), without_reset: false, gsi: None }],
+        functions: vec![AssignedConfig {
+            selector: CARD.to_owned(),
+            without_reset: false,
+            gsi: None,
+            virtual_functions: 0,
+        }],
         ..guest("linux", kernel, GUEST_MEMORY)
     };
     let card = Network { model: Model::E1000e, backend: Backend::User { forward: Vec::new() }, mac: None };

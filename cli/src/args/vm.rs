@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::Format;
+use crate::consent::Consent;
 
 /// A command for virtual machines.
 #[derive(Debug, Subcommand)]
@@ -15,13 +16,13 @@ pub enum VmCommand {
     /// Start a stopped machine
     Start(VmOrder),
     /// Stop a machine at once, as if its power were cut
-    Stop(VmOrder),
+    Stop(VmEnd),
     /// Pause a machine: its vCPUs halt where they are
     Pause(VmOrder),
     /// Resume a paused machine
     Resume(VmOrder),
     /// Reset a machine: it starts again from its kernel
-    Reset(VmOrder),
+    Reset(VmEnd),
     /// Write a machine's memory and registers to a core file for gdb and crash; a running one pauses meanwhile
     Dump {
         /// The virtual machine
@@ -49,6 +50,16 @@ pub enum VmCommand {
         #[arg(long, default_value_t = 2.0)]
         linger: f64,
     },
+}
+
+/// An order that ends what one virtual machine does.
+#[derive(Debug, Args)]
+#[allow(missing_docs)]
+pub struct VmEnd {
+    #[command(flatten)]
+    pub order: VmOrder,
+    #[command(flatten)]
+    pub consent: Consent,
 }
 
 /// An order for one virtual machine.

@@ -162,6 +162,7 @@ fn is_repeatable(body: &RequestBody) -> bool {
             | RequestBody::UploadPacked { .. }
             | RequestBody::UploadDrop
             | RequestBody::PermitDowngrade
+            | RequestBody::Confirm
             | RequestBody::PowerOff
     )
 }

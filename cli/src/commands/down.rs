@@ -12,6 +12,7 @@ use super::{DONE, connect};
 use crate::args::Target;
 use crate::client::{Closed, NoAnswer};
 use crate::connection::Address;
+use crate::consent::{Consent, Ending};
 use crate::running;
 
 /// The time limit for the host to accept the order.
@@ -22,7 +23,8 @@ const FORCE_TIMEOUT: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_secs(5);
 const INTERVAL: Duration = Duration::from_millis(20);
 
-pub(super) fn run(target: &Target, timeout_seconds: u64) -> Result<u8> {
+pub(super) fn run(target: &Target, consent: Consent, timeout_seconds: u64) -> Result<u8> {
+    consent.obtain(|| connect(target)?.vms(), Ending { order: "power-off", guest: None })?;
     match target.address()? {
         Address::Lab(name) => lab_host(target, &name, timeout_seconds),
         address => remote_host(target, &address, timeout_seconds),

@@ -8,10 +8,22 @@ use super::shipment::{self, Shipment, with_build};
 use super::{DONE, connect};
 use crate::args::{Format, Target};
 use crate::client::Client;
+use crate::consent::{Consent, Ending};
 use crate::size::Size;
 
-pub(super) fn run(target: &Target, shipment: Option<Shipment>, is_downgrade: bool, format: Format) -> Result<u8> {
+/// The kind of restart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How {
+    /// Permit an image of a lower security version.
+    pub allow_downgrade: bool,
+    /// Guests may end.
+    pub consent: Consent,
+}
+
+pub(super) fn run(target: &Target, shipment: Option<Shipment>, how: How, format: Format) -> Result<u8> {
+    let is_downgrade = how.allow_downgrade;
     let mut client = connect(target)?;
+    how.consent.obtain(|| client.vms(), Ending { order: "the restart", guest: None })?;
     if let Some(shipment) = &shipment {
         shipment.send(&mut client, is_downgrade, format)?;
     }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use wire::{ReplyBody, RequestBody, UpdateBy, UpdateReport};
 
 use super::shipment::{self, Shipment, with_build};
@@ -19,6 +19,10 @@ pub(super) struct How {
     pub dry_run: bool,
     /// Permit an image of a lower security version.
     pub allow_downgrade: bool,
+    /// Seconds after which the host returns to the image before unless the update is confirmed.
+    pub confirm_within: Option<u32>,
+    /// Leave the confirmation to another command.
+    pub no_confirm: bool,
 }
 
 pub(super) fn run(target: &Target, shipment: Option<Shipment>, how: How, format: Format) -> Result<u8> {
@@ -32,18 +36,54 @@ pub(super) fn run(target: &Target, shipment: Option<Shipment>, how: How, format:
         None => UpdateBy::Bundle,
     };
     shipment::permit_downgrade(&mut client, how.allow_downgrade)?;
-    let body = RequestBody::Update { is_dry_run: how.dry_run, by };
+    let body = match how.confirm_within {
+        Some(seconds) => RequestBody::UpdateUnlessConfirmed { is_dry_run: how.dry_run, by, seconds },
+        None => RequestBody::Update { is_dry_run: how.dry_run, by },
+    };
     let before = client.info()?.generation;
     let report = match shipment::request(&mut client, &body, by == UpdateBy::Upload) {
         Ok(ReplyBody::Updated(report)) => report,
-        Err(error) => return shipment::after_lost_answer(&mut client, before, error).map(|()| DONE),
+        Err(error) => {
+            shipment::after_lost_answer(&mut client, before, error)?;
+            drop(client);
+            return confirm_by_itself(target, how, before + 1, format).map(|()| DONE);
+        }
         Ok(other) => bail!("the host answered something else ({other:?}); use tool and host of one release"),
     };
     match format.json {
         true => println!("{}", serde_json::to_string(&report)?),
         false => print!("{}", text(&report)),
     }
+    drop(client);
+    confirm_by_itself(target, how, report.generation, format).map(|()| DONE)
+}
+
+/// `baton confirm`: the image that runs is to stay.
+pub(super) fn confirm(target: &Target) -> Result<u8> {
+    let mut client = connect(target)?;
+    client.order(RequestBody::Confirm)?;
+    println!("confirmed: the host stays with generation {}", client.info()?.generation);
     Ok(DONE)
+}
+
+/// Confirms an update that has to be. A connection of its own shows that operators reach the new image.
+fn confirm_by_itself(target: &Target, how: How, generation: u64, format: Format) -> Result<()> {
+    let Some(seconds) = how.confirm_within.filter(|_| !how.dry_run) else { return Ok(()) };
+    if how.no_confirm {
+        eprintln!("the host returns to the image before {seconds} s after the update, unless you `baton confirm` it");
+        return Ok(());
+    }
+    let hint = "the host returns to the image before by itself; see `baton events`";
+    let mut client = connect(target).context(hint)?;
+    let now = client.info().context(hint)?.generation;
+    if now != generation {
+        bail!("generation {generation} is not confirmed: the host runs generation {now} now; see `baton events`");
+    }
+    client.order(RequestBody::Confirm).context(hint)?;
+    if !format.json {
+        println!("confirmed    the new image was reached over a new connection, and stays");
+    }
+    Ok(())
 }
 
 /// Formats a report.

@@ -15,8 +15,9 @@ use signal_hook::flag;
 use wire::{Refusal, RefusalCode, RequestBody, VmInfo};
 
 use super::{DONE, connect, console, perf, seconds};
-use crate::args::{Format, Target, VmCommand, VmOrder};
+use crate::args::{Format, Target, VmCommand, VmEnd, VmOrder};
 use crate::client::{Client, NotFound};
+use crate::consent::Ending;
 use crate::dump::{self, Interrupted};
 use crate::size::Size;
 use crate::suggest::did_you_mean;
@@ -29,10 +30,10 @@ pub(super) fn run(target: &Target, command: &VmCommand) -> Result<u8> {
     match command {
         VmCommand::List(format) => list(&mut client, *format),
         VmCommand::Start(vm) => order(&mut client, vm, |name| RequestBody::VmStart { name }, "started"),
-        VmCommand::Stop(vm) => order(&mut client, vm, |name| RequestBody::VmStop { name }, "stopped"),
+        VmCommand::Stop(vm) => end(&mut client, vm, "stop", |name| RequestBody::VmStop { name }, "stopped"),
         VmCommand::Pause(vm) => order(&mut client, vm, |name| RequestBody::VmPause { name }, "paused"),
         VmCommand::Resume(vm) => order(&mut client, vm, |name| RequestBody::VmResume { name }, "resumed"),
-        VmCommand::Reset(vm) => order(&mut client, vm, |name| RequestBody::VmReset { name }, "reset"),
+        VmCommand::Reset(vm) => end(&mut client, vm, "reset", |name| RequestBody::VmReset { name }, "reset"),
         VmCommand::Dump { vm, output } => dump(&mut client, vm, output.as_deref()),
         VmCommand::Perf { vm, seconds, format } => {
             check_name(&mut client, vm)?;
@@ -117,6 +118,12 @@ fn bar_style() -> ProgressStyle {
     // The template is constant, and a test of the tool shows it.
     let style = ProgressStyle::with_template("{bar:40} {bytes} of {total_bytes}, {eta} to go");
     style.unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// An order that ends what a machine does: asked about if it runs.
+fn end(client: &mut Client, vm: &VmEnd, verb: &str, body: fn(String) -> RequestBody, done: &str) -> Result<u8> {
+    vm.consent.obtain(|| client.vms(), Ending { order: verb, guest: Some(&vm.order.vm) })?;
+    order(client, &vm.order, body, done)
 }
 
 fn order(client: &mut Client, vm: &VmOrder, body: fn(String) -> RequestBody, done: &str) -> Result<u8> {

@@ -38,7 +38,7 @@ pub(super) fn functions(
     let mut own = Vec::new();
     let mut assigned = Vec::new();
     for (item, at) in items {
-        let Some((selector, without_reset, gsi)) = function(section, item, at) else { continue };
+        let Some((selector, config)) = function(section, item, at) else { continue };
         if own.contains(&selector) {
             section.complain(Some(at), format_args!("{KEY}: the function {selector} stands twice; remove one of them"));
         } else if is_autostarted && taken.get(&selector) == Some(&true) {
@@ -50,24 +50,27 @@ pub(super) fn functions(
         }
         *taken.entry(selector).or_default() |= is_autostarted;
         own.push(selector);
-        assigned.push(AssignedConfig { selector: selector.to_string(), without_reset, gsi });
+        assigned.push(AssignedConfig { selector: selector.to_string(), ..config });
     }
     assigned
 }
 
-/// A selector, or a table of one, its reset, and its line's interrupt.
-fn function(section: &Section<'_, '_>, item: DeValue<'_>, at: usize) -> Option<(Selector, bool, Option<u32>)> {
+/// A selector, or a table of one, its reset, its line's interrupt, and how many virtual functions are approved.
+/// The text of the configuration's selector is left out.
+fn function(section: &Section<'_, '_>, item: DeValue<'_>, at: usize) -> Option<(Selector, AssignedConfig)> {
     match item {
         DeValue::Table(table) => {
             let mut item = section.item(table, at);
             let selector = item.required("function", selector);
             let reset = item.optional("reset", choice::<Reset>);
             let gsi = item.optional("gsi", number(0..=limits::GSI_MOST));
+            let sriov = item.optional("sriov", number(1..=limits::VIRTUAL_FUNCTIONS.into()));
             item.finish();
-            Some((selector?.0, reset == Some(Reset::None), gsi))
+            let (without_reset, virtual_functions) = (reset == Some(Reset::None), sriov.unwrap_or(0) as u8);
+            Some((selector?.0, AssignedConfig { selector: String::new(), without_reset, gsi, virtual_functions }))
         }
         other => match selector(&other) {
-            Ok(selector) => Some((selector, false, None)),
+            Ok(selector) => Some((selector, AssignedConfig::default())),
             Err(message) => {
                 section.complain(Some(at), format_args!("{KEY} {message}"));
                 None

@@ -29,13 +29,14 @@ pub const SELF_TEST_OPTION: OptionSpec = OptionSpec {
                update:panic/exception/hang/stack-overflow/damage/freeze/wrong:begin/prepare/arrive/restore/meet, \
                update:wait:there-start/-gdt/-task/-idt/-tables/-gs/-enter, \
                update:wait:back-start/-gs/-tables/-gdt/-idt/-task, update:wait:each, update:wait:interrupt, \
+               update:breaks-line, \
                end:panic/exception/hang:stop/report/epitaph/flush/last-words/notify/rest, joined by commas",
     default: "none",
     what: "crash on purpose once the host is up; send an NMI or an interrupt that is no one's; try the log; lose the \
            last CPU at a restart, or damage its image; probe PCI functions for ever; let a device write to \
            memory, or functions never come back from resets; write to a register that refuses it; damage the table \
            of CPUs; stop one while it comes up; let a step of the host's end fail; \
-           or let the image fail by which an update would replace this one, or CPUs wait on their way to it and back, \
+           or let the image fail by which an update would replace this one, or break its control line, or CPUs wait on their way to it and back, \
            or there for a device's interrupt",
     examples: &[
         "none",
@@ -59,6 +60,7 @@ pub const SELF_TEST_OPTION: OptionSpec = OptionSpec {
         "update:panic:restore,update:wait:back-idt",
         "update:hang:arrive,update:wait:each",
         "update:wait:interrupt",
+        "update:breaks-line",
         "update:freeze:begin,update:freeze:arrive,update:wrong:prepare",
     ],
     apply: |_, value| SelfTests::read(value).map(drop),

@@ -65,12 +65,16 @@ pub struct VirtioDevices {
 }
 
 /// One of the host's PCI functions that a guest gets.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssignedConfig {
     /// The choice of the function: its address, or vendor and device (`pci::Selector`).
     pub selector: String,
     /// True if the guest gets it even where nothing can reset it.
     pub without_reset: bool,
+    /// How many virtual functions of it (SR-IOV) the guest may enable; at most
+    /// [`VIRTUAL_FUNCTIONS`](crate::limits::VIRTUAL_FUNCTIONS).
+    #[serde(skip)]
+    pub virtual_functions: u8,
     /// The global system interrupt of its INTx line, which the guest then has.
     #[serde(skip)]
     pub gsi: Option<u32>,
@@ -103,6 +107,10 @@ impl GuestConfig {
             bytes.extend(b"lines");
             let gsis: Vec<Option<u32>> = self.functions.iter().map(|function| function.gsi).collect();
             bytes.extend(postcard::to_allocvec(&gsis).unwrap_or_default());
+        }
+        if self.functions.iter().any(|function| function.virtual_functions > 0) {
+            bytes.extend(b"sriov");
+            bytes.extend(self.functions.iter().map(|function| function.virtual_functions));
         }
         let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
         if bytes.is_empty() { 0 } else { bytes.iter().fold(OFFSET, fold) }

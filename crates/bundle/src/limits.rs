@@ -23,6 +23,8 @@ pub const WEIGHT_MOST: u32 = 1024;
 pub const HUNG_MOST_S: u32 = 3600;
 /// PCI functions of the host that one guest gets.
 pub const FUNCTIONS: usize = 16;
+/// Virtual functions of one of them: functions 1 to 7 of a device.
+pub const VIRTUAL_FUNCTIONS: u8 = 7;
 /// Bytes of the selector of such a function.
 pub const SELECTOR_BYTES: usize = 64;
 /// The highest global system interrupt of a function's line: 16 I/O APICs of 256 inputs.

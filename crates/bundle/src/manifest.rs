@@ -17,13 +17,14 @@ pub const MANIFEST_NAME: &str = "manifest";
 pub const MANIFEST_MAGIC: [u8; 4] = *b"BtnM";
 
 /// Newest version of the manifest's encoding that is written and read. Any change to it raises the version.
-pub const MANIFEST_VERSION: u16 = 9;
+pub const MANIFEST_VERSION: u16 = 10;
 
 /// The versions before, between release 0.1.0 and the next.
 pub(crate) const VERSION_5: u16 = 5;
 pub(crate) const VERSION_6: u16 = 6;
 pub(crate) const VERSION_7: u16 = 7;
 pub(crate) const VERSION_8: u16 = 8;
+pub(crate) const VERSION_9: u16 = 9;
 
 /// Oldest version that is written and read: that of release 0.1.0. A manifest that says nothing newer is written in
 /// the oldest one that can, so that an update can lead to an image of that release and back.
@@ -126,6 +127,34 @@ impl Manifest {
         functions.zip(lines.gsis.into_iter().flatten()).for_each(|(function, gsi)| function.gsi = gsi);
         Some(self)
     }
+}
+
+/// The fields that version 10 adds, behind those.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct VirtualFunctions {
+    /// [`AssignedConfig::virtual_functions`] of each function of each guest.
+    pub numbers: Vec<Vec<u8>>,
+}
+
+impl Manifest {
+    pub(crate) fn virtual_functions(&self) -> VirtualFunctions {
+        let of = |guest: &GuestConfig| guest.functions.iter().map(|function| function.virtual_functions).collect();
+        VirtualFunctions { numbers: self.guests.iter().map(of).collect() }
+    }
+
+    /// The manifest with these virtual functions; `None` if they are of other functions.
+    pub(crate) fn with_virtual_functions(mut self, added: &VirtualFunctions) -> Option<Self> {
+        if added.numbers.len() != self.guests.len() {
+            return None;
+        }
+        for (guest, numbers) in self.guests.iter_mut().zip(&added.numbers) {
+            if guest.functions.len() != numbers.len() {
+                return None;
+            }
+            guest.functions.iter_mut().zip(numbers).for_each(|(function, number)| function.virtual_functions = *number);
+        }
+        Some(self)
+    }
 
     pub(crate) fn networks(&self) -> Networks {
         let nics = self.guests.iter().map(|guest| guest.nics.clone()).collect();
@@ -177,9 +206,11 @@ impl Manifest {
     /// The oldest version that can express this manifest.
     pub(crate) fn version(&self) -> u16 {
         let has_nics = self.guests.iter().any(|guest| !guest.nics.is_empty());
-        let has_line = self.guests.iter().flat_map(|guest| &guest.functions).any(|function| function.gsi.is_some());
+        let mut functions = self.guests.iter().flat_map(|guest| &guest.functions);
+        let has_line = functions.clone().any(|function| function.gsi.is_some());
         match () {
-            () if has_line => MANIFEST_VERSION,
+            () if functions.any(|function| function.virtual_functions > 0) => MANIFEST_VERSION,
+            () if has_line => VERSION_9,
             () if self.guests.iter().any(|guest| guest.vsock.is_some()) => VERSION_8,
             () if has_nics => VERSION_7,
             () if self.added_later() != AddedLater::default() => VERSION_6,

@@ -12,7 +12,7 @@ use crate::guest::GuestConfig;
 use crate::limits;
 use crate::manifest::{
     Added, AddedLater, FileRecord, Lines, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Networks,
-    OLDEST_MANIFEST_VERSION, Sockets, VERSION_5, VERSION_6, VERSION_7, VERSION_8,
+    OLDEST_MANIFEST_VERSION, Sockets, VERSION_5, VERSION_6, VERSION_7, VERSION_8, VERSION_9, VirtualFunctions,
 };
 
 mod check;
@@ -171,9 +171,13 @@ fn decode(version: u16, encoded: &[u8]) -> Option<Manifest> {
         let (sockets, behind) = postcard::take_from_bytes::<Sockets>(rest).ok()?;
         (manifest, rest) = (manifest.with_sockets(sockets)?, behind);
     }
-    if version >= MANIFEST_VERSION {
+    if version >= VERSION_9 {
         let (lines, behind) = postcard::take_from_bytes::<Lines>(rest).ok()?;
         (manifest, rest) = (manifest.with_lines(lines)?, behind);
+    }
+    if version >= MANIFEST_VERSION {
+        let (added, behind) = postcard::take_from_bytes::<VirtualFunctions>(rest).ok()?;
+        (manifest, rest) = (manifest.with_virtual_functions(&added)?, behind);
     }
     rest.is_empty().then_some(manifest)
 }

@@ -19,12 +19,13 @@ use object::read::elf::FileHeader as _;
 use self::elf::{MAX_SEGMENTS, NoteState, Read, Segment, read, read_header};
 use self::note::Said;
 use crate::error::ImageError;
+use crate::layout::Kind;
 use crate::version::{OLDEST_VERSION, VERSION};
 
 pub use self::elf::{IMAGE_BASE, LINKED_AT, MAX_IMAGE_BYTES};
 pub use self::note::{
-    BUILD_TEXT_BYTES, IOMMU_VERSION, NEWEST_DEVICE, NOTE_OWNER, NOTE_TYPE, Note, REMAPPED_SINCE, RESETS_SINCE,
-    SECURITY_VERSION,
+    BUILD_TEXT_BYTES, IOMMU_VERSION, NEWEST_DEVICE, NEWEST_SECTION, NOTE_OWNER, NOTE_TYPE, Note, REMAPPED_SINCE,
+    RESETS_SINCE, SECURITY_VERSION,
 };
 
 /// An image that can replace the running one: its file's description, without the file.
@@ -125,6 +126,11 @@ impl Image {
     /// Its [`IOMMU_VERSION`]; 0 where it gives none.
     pub fn iommu_version(&self) -> u32 {
         self.said.iommu_version
+    }
+
+    /// Returns whether it goes back to the image before where no client confirms the update in time.
+    pub fn knows_deadlines(&self) -> bool {
+        self.said.newest_section >= Kind::Deadline as u32
     }
 
     /// The reader that it is of a record of this version.

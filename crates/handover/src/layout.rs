@@ -3,6 +3,7 @@
 //! holds the bytes to it.
 
 mod assignments;
+mod deadline;
 pub mod guests;
 mod numbers;
 mod ports;
@@ -14,6 +15,7 @@ use zerocopy::little_endian::{U32, U64};
 use crate::macros::{numbered, plain};
 
 pub use self::assignments::{Assignment, MAX_ASSIGNMENTS, assignment_flag};
+pub use self::deadline::{Deadline, MAX_DEADLINE_SECONDS};
 pub use self::numbers::{CheckPolicy, CpuState, Purpose, Reason, control_flag};
 pub use self::ports::{DROP_REASONS, MAX_PORTS, PortCounters};
 pub use self::presence::Presence;
@@ -255,6 +257,8 @@ numbered! {
         Assignments = 32 since 4,
         /// [`PortCounters`], at most [`MAX_PORTS`]. None where no guest is on a network.
         Ports = 33 since 4,
+        /// One [`Deadline`]. None where the update needs no confirmation.
+        Deadline = 34 since 4,
     }
 }
 
@@ -264,7 +268,7 @@ impl Kind {
         match self {
             Self::Stamps | Self::Control | Self::Log | Self::Checked => Presence::Optional,
             Self::Build | Self::Retired | Self::Assignments => Presence::Optional,
-            Self::Guests | Self::GuestMemory | Self::Blocks | Self::Ports => Presence::Understood,
+            Self::Guests | Self::GuestMemory | Self::Blocks | Self::Ports | Self::Deadline => Presence::Understood,
             _ => Presence::Required,
         }
     }

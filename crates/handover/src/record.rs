@@ -10,9 +10,9 @@ use crate::error::RecordError;
 use crate::items::Items;
 use crate::layout::guests::{BlockPlace, Guest, GuestMemory};
 use crate::layout::{
-    Assignment, Checked, Clock, Control, Cpu, Header, Host, Kept, Kind, LogRing, MAGIC, MAX_ASSIGNMENTS, MAX_PORTS,
-    MAX_RETIRED, Module, OLDEST_VERSION, PortCounters, Presence, Purpose, REQUIRED, Region, Retired, SectionHeader,
-    Stamps, SwitchPages, VERSION,
+    Assignment, Checked, Clock, Control, Cpu, Deadline, Header, Host, Kept, Kind, LogRing, MAGIC, MAX_ASSIGNMENTS,
+    MAX_PORTS, MAX_RETIRED, Module, OLDEST_VERSION, PortCounters, Presence, Purpose, REQUIRED, Region, Retired,
+    SectionHeader, Stamps, SwitchPages, VERSION,
 };
 use crate::write::{PADDING_BYTES, checksum};
 
@@ -69,6 +69,8 @@ pub struct Record<'a> {
     pub assignments: Items<'a, Assignment>,
     /// What has passed the ports of networks between guests.
     pub ports: Items<'a, PortCounters>,
+    /// The deadline for the confirmation of this update, if it needs one.
+    pub deadline: Option<Deadline>,
 }
 
 /// The payloads by kind.
@@ -142,6 +144,7 @@ impl<'a> Record<'a> {
             retired: found.all(Kind::Retired)?,
             assignments: found.all(Kind::Assignments)?,
             ports: found.all(Kind::Ports)?,
+            deadline: found.optional(Kind::Deadline)?,
         })
     }
 
@@ -168,6 +171,7 @@ impl<'a> Record<'a> {
             (self.retired.len() <= MAX_RETIRED && self.retired.iter().all(is_retired), Kind::Retired),
             (is_assignments, Kind::Assignments),
             (self.ports.len() <= MAX_PORTS, Kind::Ports),
+            (self.deadline.is_none_or(|deadline| deadline.is_possible()), Kind::Deadline),
         ];
         match checks.iter().find(|(holds, _)| !holds) {
             Some((_, kind)) => Err(RecordError::BadSection(*kind)),

@@ -7,8 +7,8 @@ use core::fmt;
 use crate::layout;
 use crate::layout::guests::{BlockPlace, Guest, GuestMemory, GuestState, MemoryUse};
 use crate::layout::{
-    Assignment, CheckPolicy, Checked, Clock, Control, Cpu, CpuState, Header, Host, Kept, Kind, LogRing, Module,
-    PortCounters, Purpose, Reason, Region, Retired, SectionHeader, Stamps, SwitchPages,
+    Assignment, CheckPolicy, Checked, Clock, Control, Cpu, CpuState, Deadline, Header, Host, Kept, Kind, LogRing,
+    Module, PortCounters, Purpose, Reason, Region, Retired, SectionHeader, Stamps, SwitchPages,
 };
 use crate::state::{self, BlockHeader, BlockKind, DeviceKind};
 use crate::version::{OLDEST_VERSION, VERSION};
@@ -65,6 +65,7 @@ pub const STRUCTURES: &[Structure] = &[
     structure::<Retired>(Part::Section(Kind::Retired)),
     structure::<Assignment>(Part::Section(Kind::Assignments)),
     structure::<PortCounters>(Part::Section(Kind::Ports)),
+    structure::<Deadline>(Part::Section(Kind::Deadline)),
     structure::<BlockHeader>(Part::Piece),
     structure::<state::Policy>(Part::Block(BlockKind::Policy)),
     structure::<state::CpuidLeaf>(Part::Piece),
@@ -136,6 +137,25 @@ pub const DEVICES: &[DeviceFormat] = &[
         ],
     ),
     device(DeviceKind::LineFunction, ASSIGNED),
+    device(
+        DeviceKind::VirtioBlk,
+        &[
+            structure::<state::PciFunction>(Part::Piece),
+            structure::<state::Virtio>(Part::Piece),
+            structure::<state::VirtioQueue>(Part::Piece),
+            structure::<state::Blk>(Part::Piece),
+            structure::<state::BlkRequest>(Part::Piece),
+            structure::<state::BlkWrite>(Part::Piece),
+        ],
+    ),
+    device(
+        DeviceKind::SriovFunction,
+        &[
+            structure::<state::PciFunction>(Part::Piece),
+            structure::<state::AssignedFunction>(Part::Piece),
+            structure::<state::VirtualFunctions>(Part::Piece),
+        ],
+    ),
 ];
 
 /// A physical function, with a line or without.
@@ -226,6 +246,7 @@ impl fmt::Display for DeviceDescription {
         write_numbers(f, &state::assigned_flag::NUMBERS, VERSION)?;
         write_numbers(f, &state::virtio_flag::NUMBERS, VERSION)?;
         write_numbers(f, &state::vsock_flag::NUMBERS, VERSION)?;
+        write_numbers(f, &state::blk_flag::NUMBERS, VERSION)?;
         f.write_str("\n")
     }
 }

@@ -151,6 +151,15 @@ pub(crate) fn probe(registers: &mut Registers<'_>, glance: &Glance) -> Function 
     Function { place: registers.place(), identity: glance.identity, kind, capabilities, serial: None, problems, cost }
 }
 
+/// Probes the function at an address; `None` if there is none, or if it is not ready.
+pub fn find(config: &mut dyn ConfigSpace, place: Bdf) -> Option<Function> {
+    let mut registers = Registers::of(config, place);
+    match glance(&mut registers) {
+        Sight::Somebody(glance) => Some(probe(&mut registers, &glance)),
+        Sight::Nobody | Sight::NotReady => None,
+    }
+}
+
 /// Reads the capability list of a function that was probed before.
 pub fn capabilities(config: &mut dyn ConfigSpace, place: Bdf) -> ArrayVec<Capability, MAX_CAPABILITIES> {
     list(&mut Registers::of(config, place), &mut Problems::default())

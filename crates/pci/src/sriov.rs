@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Virtual functions that a physical one can have: its SR-IOV capability (PCI Express Base 5.0, section 9.3.3), read as
-//! untrusted input. Nothing is written: what it states holds for the settings that it has.
+//! untrusted input. What it states holds for the settings that it has.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`guest`] | the capability as the guest sees it that has the physical function |
+//! | [`enabling`], `window`, `ari` | enabling virtual functions, at free addresses and where the port above passes requests; disabling them |
+//! | [`overlay`] | configuration space in which virtual functions are functions like others |
+
+mod ari;
+pub mod enabling;
+pub mod guest;
+pub mod overlay;
+mod window;
 
 use core::fmt;
 use core::ops::RangeInclusive;
@@ -67,6 +79,26 @@ pub enum Unusable {
     },
     /// One would have the requester identifier of another function.
     Overlaps(Bdf),
+    /// It has no SR-IOV capability, or no virtual function.
+    Absent,
+    /// It can have fewer than are to be enabled.
+    Fewer {
+        /// TotalVFs.
+        total: u16,
+    },
+    /// They are not enabled as they were.
+    NotEnabled,
+    /// They are in devices that the port above does not reach.
+    NoAri,
+    /// No bridge is above it that states which addresses are free.
+    NoBridge,
+    /// Another function is behind the same bridge.
+    NotAlone(Bdf),
+    /// Their range does not fit behind its bridge.
+    NoSpace {
+        /// The index of its base address register among the six.
+        index: u8,
+    },
 }
 
 impl fmt::Display for Unusable {
@@ -81,6 +113,15 @@ impl fmt::Display for Unusable {
                 write!(f, "their requester identifiers go past bus {last:02x}, the last one that leads to it")
             }
             Self::Overlaps(place) => write!(f, "one of them would have the requester identifier of {place}"),
+            Self::Absent => f.write_str("it has no virtual functions (SR-IOV)"),
+            Self::Fewer { total } => write!(f, "it has {total} virtual functions"),
+            Self::NotEnabled => f.write_str("they are not enabled any more"),
+            Self::NoAri => f.write_str("the port above passes no requests to their devices (ARI forwarding)"),
+            Self::NoBridge => f.write_str("no bridge is above it, whose window would state where their ranges can be"),
+            Self::NotAlone(place) => {
+                write!(f, "{place} is behind the same bridge: which addresses are free there is not known")
+            }
+            Self::NoSpace { index } => write!(f, "their range {index} does not fit into the window of its bridge"),
         }
     }
 }

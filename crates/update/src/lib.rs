@@ -27,6 +27,7 @@
 //! | [`slots`] | each, in the new image | what it restores: verified, rehearsed, restored |
 //! | [`inbound`] | each, in the new image | restores guests, waits for all, takes over or goes back |
 //! | [`settle`] | the leader, in the new image | what is left to do once guests run |
+//! | [`confirm`] | the leader, in the new image | when the host returns to the image before because no client confirms |
 //! | [`stage`] | the leader | the steps by which the next image is staged, and which of them the policy demands |
 //! | [`needs`] | the leader | how much memory that takes, and whether the hand-over block fits |
 //! | [`restart`] | the leader | how it leaves in a warm restart, in which guests end and the other CPUs park |
@@ -50,6 +51,7 @@
 //! | for a CPU that the new image holds | 500 µs at a time | an NMI from the first CPU that is back, or the watchdog |
 //! | for a CPU that no NMI brings back | 2,000 NMIs | the host ends: its guests can neither go on nor be left |
 //! | until all have entered their guests | 2 s | the old image's memory is taken |
+//! | for a client's confirmation, where one is wanted | as asked for, a day at most | the host returns to the image before |
 //! | until all have parked (restart) | 5 s | INIT; the new image reports the CPU lost |
 //!
 //! # What stays in the hypervisor
@@ -65,6 +67,7 @@ extern crate std;
 
 pub mod adoption;
 pub mod blackout;
+pub mod confirm;
 pub mod descriptors;
 pub mod drafts;
 pub mod inbound;

@@ -108,6 +108,15 @@ impl Queue {
         Ok(true)
     }
 
+    /// Follows a chain again that was taken and is not completed. The driver may have changed it meanwhile: it is
+    /// checked as if it were another one.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub fn follow<M: Memory + ?Sized>(&self, memory: &M, head: u16, chain: &mut Chain) -> Result<(), Fault> {
+        chain.follow(memory, head, self.table())
+    }
+
     /// Puts the chain that was taken last back: the next [`take`](Self::take) gets it again. No other chain may have
     /// been taken since, and this one not completed.
     pub fn put_back(&mut self) {

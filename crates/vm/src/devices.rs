@@ -8,6 +8,7 @@
 
 use core::fmt;
 
+pub mod blk;
 pub mod bus;
 pub mod cmos;
 pub mod com1;

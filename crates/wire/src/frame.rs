@@ -8,6 +8,8 @@ use crate::{Request, Response, Stream};
 
 /// Version of the message format. Any change to any message's encoding raises it; a test holds the encodings to it.
 pub const VERSION: u8 = 4;
+/// The longest time in seconds for the confirmation of an update: a day.
+pub const MAX_CONFIRM_SECONDS: u32 = 86_400;
 
 /// The longest frame on the stream in bytes: stuffing, checksum and delimiter included.
 pub const MAX_FRAME_BYTES: usize = 4096;

@@ -245,6 +245,18 @@ pub enum RequestBody {
         /// The first one wanted, network by network.
         from_index: u32,
     },
+    /// As [`RequestBody::Update`], and the new image returns to this one by itself unless
+    /// [`RequestBody::Confirm`] comes in time.
+    UpdateUnlessConfirmed {
+        /// Only try how far the new image comes while nothing has stopped, and keep the old one.
+        is_dry_run: bool,
+        /// By which image.
+        by: UpdateBy,
+        /// The time after the new image has taken over: from 1 to [`crate::MAX_CONFIRM_SECONDS`].
+        seconds: u32,
+    },
+    /// The running image is to stay. Refused where nobody waits for that.
+    Confirm,
 }
 
 /// The image that is to replace the running one.

@@ -138,6 +138,12 @@ pub enum EventKind {
     FunctionAssigned { place: (u16, u8, u8, u8), guest: String },
     /// The PCI function at `place` has left `guest` while that runs: the guest has ejected it, or it was taken away.
     FunctionReleased { place: (u16, u8, u8, u8), guest: String, is_forced: bool },
+    /// The image of this generation stays: a client has confirmed the update.
+    UpdateConfirmed { generation: u64 },
+    /// No client has confirmed the update to this generation in time: the host returns to the image before.
+    UpdateReturns { generation: u64 },
+    /// The host cannot return to the image before, and stays with this generation.
+    UpdateStays { generation: u64, reason: String },
 }
 
 impl fmt::Display for EventKind {
@@ -145,6 +151,13 @@ impl fmt::Display for EventKind {
         match self {
             Self::HostReady => write!(f, "host ready"),
             Self::HostUpdated { generation } => write!(f, "host updated to generation {generation}"),
+            Self::UpdateConfirmed { generation } => write!(f, "update to generation {generation} confirmed"),
+            Self::UpdateReturns { generation } => {
+                write!(f, "no client confirmed the update to generation {generation}: returning to the image before")
+            }
+            Self::UpdateStays { generation, reason } => {
+                write!(f, "no client confirmed the update, but the host stays with generation {generation}: {reason}")
+            }
             Self::ImageReplaced { old, new } => write!(f, "image {old} was replaced by {new}"),
             Self::HostRestarts { generation } => write!(f, "host restarts as generation {generation}"),
             Self::Garbage { reason } => write!(f, "control channel: {reason}"),

@@ -85,11 +85,14 @@ fn a_detached_host_is_operated_from_elsewhere() {
     let said = operator.says(&["vm", "list", "--json"]);
     assert!(said.out.contains("\"state\":\"running\"") && said.out.contains("{\"kind\":\"cpuid\",\"count\":1234}"));
     assert_eq!(operator.says(&["vm", "pause", "debian"]).out, "debian paused\n");
-    assert_eq!(operator.says(&["vm", "stop", "debian", "--json"]).out, "{\"done\":\"stopped\",\"name\":\"debian\"}\n");
+    assert_eq!(
+        operator.says(&["vm", "stop", "--yes", "debian", "--json"]).out,
+        "{\"done\":\"stopped\",\"name\":\"debian\"}\n"
+    );
     let said = operator.says(&["vm", "start", "debain"]);
     assert_eq!(said.err, "baton: there is no virtual machine \"debain\"; did you mean \"debian\"?\n");
     assert_eq!(operator.says(&["vm", "resume", "debian"]).err, "baton: debian runs already; pause it first\n");
-    assert_eq!(operator.says(&["down"]).out, "host \"default\" is off\n");
+    assert_eq!(operator.says(&["down", "--yes"]).out, "host \"default\" is off\n");
     assert_eq!(operator.left_behind(), ["lock", "up.log"]);
     let said = operator.says(&["vm", "list"]);
     assert_eq!(said.err, "baton: no host is running; `cargo baton up host.toml` starts one in an emulator\n");
@@ -197,7 +200,7 @@ fn records_are_followed_to_the_end() {
     assert_eq!(said.out, "{\"sequence\":0,\"time_ns\":5,\"kind\":\"host-ready\"}\n");
     let follower = operator.start(&mut operator.command(&["log", "-f", "--json"]));
     thread::sleep(Duration::from_millis(500));
-    assert_eq!(operator.says(&["down"]).status, 0);
+    assert_eq!(operator.says(&["down", "--yes"]).status, 0);
     let output = follower.wait_with_output().expect("ended");
     let out = String::from_utf8(output.stdout).expect("text");
     let err = String::from_utf8(output.stderr).expect("text");
@@ -217,7 +220,7 @@ fn a_detached_host_that_fails_shows_its_last_lines() {
 fn a_host_that_does_not_go_is_ended_by_force() {
     let operator = Operator::new("stubborn");
     assert_eq!(operator.says(&["up", "host.toml", "--detach"]).status, 0);
-    let said = operator.says(&["down", "--timeout", "1"]);
+    let said = operator.says(&["down", "--yes", "--timeout", "1"]);
     assert_eq!(said.out, "host \"default\" did not power off within 1 s; it was ended by force\n", "{}", said.err);
     assert_eq!(operator.says(&["info"]).status, 6);
 }

@@ -117,6 +117,6 @@ impl Operator {
 impl Drop for Operator {
     fn drop(&mut self) {
         // Whatever a failed rule left running.
-        let _ = self.command(&["down", "--timeout", "0"]).stderr(Stdio::null()).output();
+        let _ = self.command(&["down", "--yes", "--timeout", "0"]).stderr(Stdio::null()).output();
     }
 }

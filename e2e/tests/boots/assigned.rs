@@ -98,7 +98,7 @@ fn edu_survives_any_use_on_the_bare_machine() -> Result<()> {
 }
 
 fn assigned(selector: &str, without_reset: bool) -> AssignedConfig {
-    AssignedConfig { selector: selector.to_owned(), without_reset, gsi: None }
+    AssignedConfig { selector: selector.to_owned(), without_reset, gsi: None, virtual_functions: 0 }
 }
 
 /// The guest edu with the device, which cannot be reset.

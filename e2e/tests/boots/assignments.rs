@@ -131,7 +131,7 @@ fn are_refused_at_first(host: &mut Host) -> Result<()> {
 
 /// `named` has the function by its configuration, until the operator assigns it to `edu`. The neighbour runs.
 fn reassigned(iommu: Iommu) -> Result<Host> {
-    let functions = vec![AssignedConfig { selector: EDU.into(), without_reset: true, gsi: None }];
+    let functions = vec![AssignedConfig { selector: EDU.into(), without_reset: true, gsi: None, virtual_functions: 0 }];
     let neighbour = tiny("neighbour", "keeper", "seed=1 do=fresh,wait")?;
     let recipe = Recipe::new().cpus(2).with_devices(iommu, vec![Device::Edu]).guest(neighbour);
     let recipe = recipe.guest(Guest { functions, ..guest("named")? }).guest(guest("edu")?);
@@ -205,5 +205,5 @@ fn the_tool_assigns_and_releases() -> Result<()> {
     let released = operator.says(&["pci", "release", EDU, "--json"])?.well()?;
     ensure!(released.contains("\"done\":\"released\"") && released.contains("\"guest\":\"web\""), "{released}");
     ensure!(!operator.says(&["pci"])?.well()?.lines().any(is_its));
-    operator.says(&["down"])?.well().map(drop)
+    operator.says(&["down", "--yes"])?.well().map(drop)
 }

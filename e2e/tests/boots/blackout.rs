@@ -31,7 +31,8 @@ const MOST_UPDATES: u64 = 9;
 const UPDATE: RequestBody = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
 
 fn start(iommu: Iommu, options: &str, trace: &Path) -> Result<Host> {
-    let functions = vec![AssignedConfig { selector: "1234:11e8".to_owned(), without_reset: true, gsi: None }];
+    let functions =
+        vec![AssignedConfig { selector: "1234:11e8".to_owned(), without_reset: true, gsi: None, virtual_functions: 0 }];
     let guest = Guest { functions, ..tiny(GUEST, "edu", "do=blackout")? };
     // With one CPU the image that takes over goes on with its own work only behind the guest's first instructions. The
     // emulator runs CPUs in turns: with two it may do so before the guest's has its turn, which the trace shows, too.

@@ -153,7 +153,7 @@ fn the_tool_lists_what_host_toml_adds_behind_amds_iommu() -> Result<()> {
     let text = operator.says(&["pci"])?.well()?;
     ensure!(text.contains("4 virtual functions (0000:00:"), "{text}");
     operator.console_until("keeper", "heartbeat", Duration::from_secs(60))?;
-    operator.says(&["down"])?.well()?;
+    operator.says(&["down", "--yes"])?.well()?;
     // The tool knows that the host is gone before the process that ran it has removed what it had made.
     let begin = Instant::now();
     while temporary.exists() {

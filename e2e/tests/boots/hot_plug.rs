@@ -173,7 +173,8 @@ fn goes_to_another(iommu: Iommu) -> Result<()> {
 
 /// The guest has had the disk from its start. It is paused when it is asked, and goes on in the next image.
 fn a_guest_that_was_asked_ejects_in_the_next_image() -> Result<()> {
-    let functions = vec![AssignedConfig { selector: NVME.into(), without_reset: false, gsi: None }];
+    let functions =
+        vec![AssignedConfig { selector: NVME.into(), without_reset: false, gsi: None, virtual_functions: 0 }];
     let guest = Guest { functions, ..linux("linux", Kernel::Default, "plugged:1")? };
     let mut host = Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![disk(0)]).guest(guest).start()?;
     host.limit(LIMIT);
@@ -270,5 +271,5 @@ fn the_tool_waits_for_a_guest() -> Result<()> {
     ensure!(said.contains("is released from guest 'web'"), "{said}");
     let events = operator.says(&["events"])?.well()?;
     ensure!(events.contains("has come to web") && events.contains("was taken from web"), "{events}");
-    operator.says(&["down"])?.well().map(drop)
+    operator.says(&["down", "--yes"])?.well().map(drop)
 }

@@ -395,21 +395,21 @@ fn the_tool_signs_sends_and_restarts() -> Result<()> {
     );
     fs::write(folder.join("signed.toml"), signed)?;
     operator.says(&["up", "--detach", "signed.toml"])?.well()?;
-    let out = operator.says(&["restart", "--image", "next.elf"])?.well()?;
+    let out = operator.says(&["restart", "--yes", "--image", "next.elf"])?.well()?;
     ensure!(
         out.contains("sent ") && out.contains("generation   2 (") && out.contains("nothing in the blackout"),
         "{out}"
     );
     fs::write(folder.join("small.elf"), small_image::good())?;
-    let unsigned = operator.says(&["restart", "--image", "small.elf"])?;
+    let unsigned = operator.says(&["restart", "--yes", "--image", "small.elf"])?;
     ensure!(unsigned.status == Some(1) && unsigned.err.contains("it is not signed"), "{unsigned:?}");
     let key = ["--sign", "release.key"];
     operator.says(&["bundle", "signed.toml", "-o", "unsigned.cpio"])?.well()?;
-    let unsigned = operator.says(&["restart", "unsigned.cpio"])?;
+    let unsigned = operator.says(&["restart", "--yes", "unsigned.cpio"])?;
     ensure!(unsigned.status == Some(1) && unsigned.err.contains("unsigned.cpio is not sent"), "{unsigned:?}");
     operator.says(&[&["bundle", "signed.toml", "-o", "signed.cpio"], &key[..]].concat())?.well()?;
-    let report = operator.says(&["restart", "--json", "signed.cpio"])?.well()?;
+    let report = operator.says(&["restart", "--yes", "--json", "signed.cpio"])?.well()?;
     ensure!(report.contains("\"generation\":3") && report.contains("\"bytes_hashed_in_gap\":0"), "{report}");
-    operator.says(&["down"])?.well()?;
+    operator.says(&["down", "--yes"])?.well()?;
     Ok(())
 }

@@ -132,8 +132,12 @@ fn resets_its_disk(iommu: Iommu) -> Result<()> {
 fn start(iommu: Iommu, card_of: &Card, folder: &Path, tasks: &str) -> Result<Host> {
     let Card { model, selector, kernel, drivers } = *card_of;
     let without_reset = model == Model::VirtioNet && iommu == Iommu::Amd;
-    let assigned =
-        |selector: &str, without_reset| AssignedConfig { selector: selector.to_owned(), without_reset, gsi: None };
+    let assigned = |selector: &str, without_reset| AssignedConfig {
+        selector: selector.to_owned(),
+        without_reset,
+        gsi: None,
+        virtual_functions: 0,
+    };
     let functions = vec![assigned(NVME, false), assigned(selector, without_reset)];
     let linux = Guest { functions, ..stock::guest(folder, LINUX, kernel, drivers, tasks)? };
     Recipe::new().cpus(2).with_devices(iommu, vec![disk(0), card(model)]).guest(linux).start()

@@ -51,6 +51,7 @@ mod self_tests;
 mod serve;
 mod smp;
 mod sockets;
+mod sriov;
 mod stress;
 mod timeline;
 mod tool;
@@ -204,6 +205,7 @@ fn trials() -> Vec<Trial> {
         ("update", update::RULES),
         ("update", update::amid::RULES),
         ("update", update::beside::RULES),
+        ("update", update::confirmed::RULES),
         ("update", update::faults::RULES),
         ("update", update::images::RULES),
         ("update", update::linux::RULES),
@@ -240,6 +242,7 @@ fn long_tests() -> Vec<Trial> {
         ("many_guests", many_guests::LONG_RULES),
         ("hot_plug", hot_plug::LONG_RULES),
         ("hot_plug", if Kernel::V6_1Full.file().is_ok() { hot_plug::DRIVER_LONG_RULES } else { &[] }),
+        ("sriov", if has_igb() { sriov::DRIVER_LONG_RULES } else { &[] }),
         ("last_words", last_words::LONG_RULES),
         ("panicked", panicked::LONG_RULES),
         ("smp", if Emulator::Ten.is_here() { smp::X2APIC_LONG_RULES } else { &[] }),
@@ -283,4 +286,9 @@ fn trial(group: &str, name: &str, rule: impl FnOnce() -> anyhow::Result<()> + Se
             Failed::from(reason)
         })
     })
+}
+
+/// QEMU 10 has igb, and the full kernel its driver.
+fn has_igb() -> bool {
+    Emulator::Ten.is_here() && Kernel::V6_1Full.file().is_ok()
 }

@@ -194,5 +194,5 @@ fn the_tool_lists_functions() -> Result<()> {
             && json.contains(r#""policy":"all","is_complete":true,"functions":4"#),
         "{json}"
     );
-    operator.says(&["down"])?.well().map(drop)
+    operator.says(&["down", "--yes"])?.well().map(drop)
 }

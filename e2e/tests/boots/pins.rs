@@ -27,7 +27,12 @@ const GSI: u32 = 22;
 
 /// The guest edu with the device and its line.
 fn edu(name: &str, gsi: u32, cmdline: &str) -> Result<Guest> {
-    let function = AssignedConfig { selector: "1234:11e8".to_owned(), without_reset: true, gsi: Some(gsi) };
+    let function = AssignedConfig {
+        selector: "1234:11e8".to_owned(),
+        without_reset: true,
+        gsi: Some(gsi),
+        ..AssignedConfig::default()
+    };
     Ok(Guest { functions: vec![function], ..tiny(name, "edu", cmdline)? })
 }
 

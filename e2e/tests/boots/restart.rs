@@ -341,14 +341,14 @@ fn a_restart_without_memory_is_refused() -> Result<()> {
 fn the_tool_restarts_a_host() -> Result<()> {
     let operator = Operator::new("heartbeat:100")?;
     operator.says(&["up", "--detach", "host.toml"])?.well()?;
-    let out = operator.says(&["restart"])?.well()?;
+    let out = operator.says(&["restart", "--yes"])?.well()?;
     ensure!(out.contains("generation   2 (") && out.contains("(0 lost)"), "{out}");
-    let report = operator.says(&["restart", "--json"])?.well()?;
+    let report = operator.says(&["restart", "--yes", "--json"])?.well()?;
     ensure!(report.contains("\"generation\":3"), "{report}");
     let info = operator.says(&["info"])?.well()?;
     ensure!(info.contains("generation   3\n"), "{info}");
     shows_what_was_said_before(&operator)?;
-    operator.says(&["down"])?.well()?;
+    operator.says(&["down", "--yes"])?.well()?;
     Ok(())
 }
 

@@ -95,7 +95,7 @@ fn a_detached_host_is_operated_and_powered_off() -> Result<()> {
     let timeline = on(&["timeline"])?.well()?;
     ensure!(timeline.contains("boot: ") && timeline.contains("first guest instruction"), "{timeline}");
     ensure!(on(&["timeline", "--json"])?.well()?.contains("\"guest loaded: debian\""), "no picture");
-    let down = on(&["down"])?.well()?;
+    let down = on(&["down", "--yes"])?.well()?;
     ensure!(down.contains("host \"test\" is off"), "{down}");
     ensure!(!is_running(emulator), "the emulator {emulator} still runs");
     let log = fs::read_to_string(operator.folder().join("baton/test/up.log"))?;

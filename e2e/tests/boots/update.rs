@@ -18,6 +18,7 @@ use super::Rule;
 
 pub mod amid;
 pub mod beside;
+pub mod confirmed;
 pub mod faults;
 pub mod images;
 pub mod linux;
@@ -430,6 +431,6 @@ fn the_tool_updates() -> Result<()> {
     ensure!(out.contains("generation   2 (") && out.contains("committed") && out.contains("blackout "), "{out}");
     let info = operator.says(&["info"])?.well()?;
     ensure!(info.contains("generation   2\n"), "{info}");
-    operator.says(&["down"])?.well()?;
+    operator.says(&["down", "--yes"])?.well()?;
     Ok(())
 }

@@ -23,6 +23,7 @@ mod stream;
 mod stress;
 mod system;
 mod tasks;
+mod virtual_functions;
 mod vsock;
 
 use std::fs;

@@ -86,6 +86,8 @@ pub enum Task {
     Disk(u64),
     /// Write and verify so many MiB of each disk that comes, for ever, beside the tasks that follow.
     Plugged(u64),
+    /// Enable so many virtual functions of the first function that can have any.
+    VirtualFunctions(u64),
     /// Reset a disk's function, so often.
     Reset(u64),
     /// Read blocks of a disk at random places.
@@ -203,6 +205,7 @@ fn task(word: &str) -> Result<Task, UnknownTask> {
         (Some("heartbeat"), Some(time), count, None) => heartbeat(time, count),
         (Some("disk"), Some(mebibytes), None, _) => mebibytes.parse().ok().map(Task::Disk),
         (Some("plugged"), Some(mebibytes), None, _) => mebibytes.parse().ok().map(Task::Plugged),
+        (Some("sriov"), Some(number), None, _) => number.parse().ok().map(Task::VirtualFunctions),
         (Some("reset"), Some(times), None, _) => times.parse().ok().map(Task::Reset),
         (Some("reads"), Some(depth), Some(time), None) => reads(depth, time),
         (Some("serve"), Some(own), Some(port), None) => address(own, port).map(Task::Serve),

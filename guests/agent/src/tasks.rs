@@ -4,7 +4,7 @@
 use crate::options::Task;
 use crate::{
     busy, churn, disk, drivers, echo, hvc, machine, plugged, print, random, reads, replug, say, serve, stream, stress,
-    system, vsock,
+    system, virtual_functions, vsock,
 };
 use std::hint::black_box;
 use std::thread::sleep;
@@ -34,6 +34,7 @@ pub fn run(task: Task) {
         Task::Backtrace => system::show_backtraces(),
         Task::Disk(mebibytes) => disk::start(mebibytes),
         Task::Plugged(mebibytes) => plugged::start(disk::blocks(mebibytes)),
+        Task::VirtualFunctions(number) => virtual_functions::enable(number),
         Task::Reset(times) => disk::reset(times),
         Task::Reads { depth, time } => reads::run(depth, time),
         Task::Stream { own, to } => stream::start(own, to),

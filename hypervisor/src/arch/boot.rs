@@ -8,7 +8,9 @@ mod source;
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use handover::image::{BUILD_TEXT_BYTES, IOMMU_VERSION, LINKED_AT, NEWEST_DEVICE, NOTE_TYPE, Note, SECURITY_VERSION};
+use handover::image::{
+    BUILD_TEXT_BYTES, IOMMU_VERSION, LINKED_AT, NEWEST_DEVICE, NEWEST_SECTION, NOTE_TYPE, Note, SECURITY_VERSION,
+};
 use handover::layout::{VERSION_TEXT_BYTES, padded};
 use units::PhysAddr;
 
@@ -58,6 +60,7 @@ struct ElfNote {
     security_version: u32,
     iommu_version: u32,
     newest_device: u32,
+    newest_section: u32,
 }
 
 #[used]
@@ -65,7 +68,7 @@ struct ElfNote {
 #[unsafe(link_section = ".note.Baton")]
 static NOTE: ElfNote = ElfNote {
     owner_bytes: 6,
-    content_bytes: (size_of::<Note>() + BUILD_TEXT_BYTES + 4 * size_of::<u32>()) as u32,
+    content_bytes: (size_of::<Note>() + BUILD_TEXT_BYTES + 5 * size_of::<u32>()) as u32,
     kind: NOTE_TYPE,
     owner: *b"Baton\0\0\0",
     entry: warm_start,
@@ -77,6 +80,7 @@ static NOTE: ElfNote = ElfNote {
     security_version: SECURITY_VERSION,
     iommu_version: IOMMU_VERSION,
     newest_device: NEWEST_DEVICE,
+    newest_section: NEWEST_SECTION,
 };
 
 /// The note's statement of it: read where it lies, while the boot page tables show it.

@@ -9,7 +9,8 @@ use uart::Interrupts;
 use wire::{EventKind, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, UpdateBy};
 
 use super::Control;
-use super::images::Wanted;
+use super::confirming::deadline;
+use super::images::{Requester, Wanted};
 use super::requests;
 use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::arch::{cpu, timer};
@@ -28,16 +29,16 @@ const DEPARTURE_US: u64 = 2_000_000;
 
 impl Control {
     /// Begins an update by an image that has been checked.
-    pub(super) fn begin_update(&mut self, id: u32, is_dry_run: bool, image: Preparation) {
+    pub(super) fn begin_update(&mut self, requester: Requester, is_dry_run: bool, image: Preparation) {
         let staged = match self.check_idle() {
             Ok(()) => image.stage(HandOverState::pack),
             Err(refusal) => Err(image.refuse(refusal)),
         };
         match staged {
-            Ok((staged, asked)) => self.updates.begin(id, is_dry_run, staged, asked),
+            Ok((staged, asked)) => self.updates.begin(requester, is_dry_run, staged, asked),
             Err(refused) => {
-                let result = Err(self.images.keep(refused));
-                self.respond(Response { id, result });
+                let refusal = self.images.keep(refused);
+                self.conclude(requester, Err(refusal));
             }
         }
         wake(BOOT_CPU);
@@ -45,8 +46,9 @@ impl Control {
 
     /// Opens the blackout, unless guests have changed: then the request is refused.
     pub(super) fn open_blackout(&mut self) {
-        if let Err(response) = self.updates.open_blackout() {
-            self.respond(*response);
+        if let Err(ended) = self.updates.open_blackout() {
+            let (requester, result) = *ended;
+            self.conclude(requester, result);
         }
     }
 
@@ -76,13 +78,22 @@ impl Control {
     pub(super) fn answer(&mut self, request: Request) {
         self.has_started_guests |= requests::is_start(&request.body);
         let id = request.id;
-        if let Err(refusal) = self.updates.forbids(&request.body) {
+        if let Err(refusal) = self.updates.forbids(&request.body).and_then(|()| self.keep_way_back(&request.body)) {
             return self.respond(Response { id, result: Err(refusal) });
         }
         let result = match request.body {
             RequestBody::Restart => return self.prepare(id, UpdateBy::Bundle, Wanted::Restart),
             RequestBody::RestartUploaded => return self.prepare(id, UpdateBy::Upload, Wanted::Restart),
-            RequestBody::Update { is_dry_run, by } => return self.prepare(id, by, Wanted::Update { is_dry_run }),
+            RequestBody::Update { is_dry_run, by } => {
+                return self.prepare(id, by, Wanted::Update { is_dry_run, confirm_within_s: None });
+            }
+            RequestBody::UpdateUnlessConfirmed { is_dry_run, by, seconds } => match deadline(seconds) {
+                Ok(confirm_within_s) => {
+                    return self.prepare(id, by, Wanted::Update { is_dry_run, confirm_within_s });
+                }
+                Err(refusal) => Err(refusal),
+            },
+            RequestBody::Confirm => self.confirm(),
             RequestBody::UploadBegin { kind, bytes, sha256: digest } => {
                 self.images.begin_upload(Announced { kind, bytes, digest })
             }
@@ -133,10 +144,14 @@ impl Control {
     }
 
     fn prepare(&mut self, id: u32, by: UpdateBy, wanted: Wanted) {
-        self.profiles.stop();
-        if let Err(refusal) = self.check_idle().and_then(|()| self.images.begin(id, by, wanted)) {
+        if let Err(refusal) = self.begin_order(Some(id), by, wanted) {
             self.respond(Response { id, result: Err(refusal) });
         }
+    }
+
+    pub(super) fn begin_order(&mut self, requester: Requester, by: UpdateBy, wanted: Wanted) -> Result<(), Refusal> {
+        self.profiles.stop();
+        self.check_idle().and_then(|()| self.images.begin(requester, by, wanted))
     }
 
     /// The host is to power off: first its guests stop, so that none of them writes what nobody reads.

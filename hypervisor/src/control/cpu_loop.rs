@@ -10,6 +10,7 @@ use wire::VmState;
 use wire::exit_code::ExitCode;
 
 use super::Control;
+use super::images::Requester;
 use crate::arch::fault;
 use crate::arch::percpu::{BOOT_CPU, PerCpu};
 use crate::arch::virt::{Unavailable, Virt};
@@ -144,9 +145,9 @@ impl CpuLoop {
     }
 
     /// Goes to the next image, which answers the request.
-    fn restart(&mut self, request: u32, restart: Restart) {
+    fn restart(&mut self, request: Requester, restart: Restart) {
         if let Some(control) = &mut self.control {
-            control.hand_over(Some(request), restart);
+            control.hand_over(request, restart);
         }
     }
 

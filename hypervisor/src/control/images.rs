@@ -7,13 +7,13 @@ use alloc::string::String;
 
 use handover::layout::Reason;
 use seal::Announced;
-use wire::{Refusal, RefusalCode, ReplyBody, Response, UpdateBy, UploadKind};
+use wire::{Refusal, RefusalCode, ReplyBody, UpdateBy, UploadKind};
 
 use crate::arch::{cpu, timer};
 use crate::lifecycle::restart::source::Source;
 use crate::lifecycle::restart::trust;
 use crate::lifecycle::restart::upload::Upload;
-use crate::lifecycle::restart::{Preparation, Refused, Restart};
+use crate::lifecycle::restart::{Preparation, Refused, Restart, Terms};
 
 /// After a slice of work this CPU's guests run for so many times as long before the next.
 const REST: u64 = 3;
@@ -38,13 +38,17 @@ pub enum Wanted {
     Update {
         /// Nothing is to be replaced.
         is_dry_run: bool,
+        /// Seconds within which a client is to confirm it.
+        confirm_within_s: Option<u32>,
     },
 }
 
+/// The request that is answered, or `None` where the host itself wants to return to the image before.
+pub type Requester = Option<u32>;
+
 /// An image that is being checked.
 struct Job {
-    /// The requester.
-    id: u32,
+    requester: Requester,
     wanted: Wanted,
     preparation: Preparation,
     /// The time at which its next slice is due.
@@ -54,11 +58,11 @@ struct Job {
 /// The outcome of the check of an image.
 pub enum Outcome {
     /// A restart is ready to go.
-    Ready(u32, Box<Restart>),
+    Ready(Requester, Box<Restart>),
     /// An update may begin, or be tried.
-    Checked(u32, bool, Box<Preparation>),
+    Checked(Requester, bool, Box<Preparation>),
     /// It was refused.
-    Refused(Response),
+    Refused(Requester, Refusal),
 }
 
 impl ImageOrders {
@@ -119,6 +123,11 @@ impl ImageOrders {
         Ok(ReplyBody::Done)
     }
 
+    /// Returns whether an image is being checked.
+    pub fn is_checking(&self) -> bool {
+        self.job.is_some()
+    }
+
     /// Returns whether a file is being sent.
     pub fn is_receiving(&self) -> bool {
         self.upload.as_ref().is_some_and(|upload| !upload.is_whole())
@@ -126,7 +135,7 @@ impl ImageOrders {
 
     /// Begins to prepare a restart or an update, with the host's own bundle, the file that was sent, or the image
     /// before.
-    pub fn begin(&mut self, id: u32, by: UpdateBy, wanted: Wanted) -> Result<(), Refusal> {
+    pub fn begin(&mut self, requester: Requester, by: UpdateBy, wanted: Wanted) -> Result<(), Refusal> {
         if self.job.is_some() {
             return Err(is_preparing());
         }
@@ -138,13 +147,14 @@ impl ImageOrders {
             UpdateBy::Upload => self.uploaded()?,
             UpdateBy::Previous => Source::previous().map_err(|error| error.refusal())?,
         };
-        let reason = match wanted {
-            Wanted::Restart => Reason::Asked,
-            Wanted::Update { .. } => Reason::Update,
+        let (reason, confirm_within_s) = match wanted {
+            Wanted::Restart => (Reason::Asked, None),
+            Wanted::Update { confirm_within_s, .. } => (Reason::Update, confirm_within_s),
         };
-        match Preparation::begin(source, reason, is_downgrade) {
+        let terms = Terms { is_downgrade, is_return: requester.is_none(), confirm_within_s };
+        match Preparation::begin(source, reason, terms) {
             Ok(preparation) => {
-                self.job = Some(Job { id, wanted, preparation, due: cpu::tsc() });
+                self.job = Some(Job { requester, wanted, preparation, due: cpu::tsc() });
                 Ok(())
             }
             Err(refused) => Err(self.keep(refused)),
@@ -164,13 +174,13 @@ impl ImageOrders {
             job.due = after.saturating_add(after.wrapping_sub(now).saturating_mul(REST));
             return None;
         }
-        let Job { id, wanted, preparation, .. } = self.job.take()?;
-        if let Wanted::Update { is_dry_run } = wanted {
-            return Some(Outcome::Checked(id, is_dry_run, Box::new(preparation)));
+        let Job { requester, wanted, preparation, .. } = self.job.take()?;
+        if let Wanted::Update { is_dry_run, .. } = wanted {
+            return Some(Outcome::Checked(requester, is_dry_run, Box::new(preparation)));
         }
         Some(match preparation.finish() {
-            Ok(restart) => Outcome::Ready(id, Box::new(restart)),
-            Err(refused) => Outcome::Refused(Response { id, result: Err(self.keep(refused)) }),
+            Ok(restart) => Outcome::Ready(requester, Box::new(restart)),
+            Err(refused) => Outcome::Refused(requester, self.keep(refused)),
         })
     }
 

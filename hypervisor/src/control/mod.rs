@@ -5,6 +5,7 @@
 //! refused with the reason and forgotten, and the channel goes on with the next frame.
 
 mod answering;
+mod confirming;
 mod counts;
 pub mod cpu_loop;
 mod cpus;
@@ -24,6 +25,7 @@ use alloc::boxed::Box;
 use alloc::string::ToString;
 
 use ::iommu::Report;
+use ::update::confirm::Confirmation;
 use spin::{Mutex, Once};
 use uart::{FifoDepth, Found, Interrupts, Peer, Policy, Rate};
 use wire::{Decoder, EventKind, Quota, ReplyBody, Response, UpdateReport};
@@ -31,7 +33,7 @@ use wire::{Decoder, EventKind, Quota, ReplyBody, Response, UpdateReport};
 use self::counts::Counts;
 use self::cpus::CpuOrders;
 use self::functions::FunctionOrders;
-use self::images::{ImageOrders, Outcome};
+use self::images::{ImageOrders, Outcome, Requester};
 use self::outgoing::Outgoing;
 use self::polling::Polling;
 use self::profiles::Profiles;
@@ -66,6 +68,7 @@ pub struct Control {
     counts: Counts,
     polling: Polling,
     refusals: Quota,
+    confirmation: Confirmation,
     has_started_guests: bool,
     /// The request for the restart that brought this image, still to be answered.
     restart_request: Option<u32>,
@@ -113,6 +116,7 @@ impl Control {
         let mut uart = take_over_line(conversation);
         uart.watch(Interrupts::RECEIVED);
         let mut this = Self::with(uart, true, conversation);
+        this.await_confirmation();
         if let Some(id) = this.restart_request.take() {
             this.respond(Response { id, result: Ok(ReplyBody::Updated(report)) });
         }
@@ -136,6 +140,7 @@ impl Control {
             counts: Counts::default(),
             polling: Polling::default(),
             refusals: Quota::new(),
+            confirmation: Confirmation::default(),
             has_started_guests,
             restart_request: conversation.request,
             departure: None,
@@ -154,7 +159,7 @@ impl Control {
     /// Answers what has come in and sends what was subscribed to; goes on with an update. Afterwards a blackout may be
     /// [open](crate::lifecycle::update::is_blackout_open), for this CPU too. Returns a restart that is ready, and its
     /// request: the caller goes there by [`Self::hand_over`] once nothing of a guest is in this CPU.
-    pub fn serve(&mut self) -> Option<(u32, Box<Restart>)> {
+    pub fn serve(&mut self) -> Option<(Requester, Box<Restart>)> {
         self.answer_restart();
         if self.updates.is_idle() {
             self.functions.take_ejected();
@@ -184,21 +189,24 @@ impl Control {
             record(stopping::stop_unserved(place));
         }
         // What is only wanted when an update is ready begins in the next image.
-        for (place, result) in guest_resets::step(self.updates.request().is_none()) {
+        for (place, result) in guest_resets::step(!self.updates.is_ready()) {
             self.functions.note_reset(place, result).into_iter().for_each(|response| self.respond(response));
         }
-        let answers = [self.cpus.poll(), self.updates.poll()];
-        answers.into_iter().flatten().for_each(|response| self.respond(response));
+        self.cpus.poll().into_iter().for_each(|response| self.respond(response));
+        self.updates.poll().into_iter().for_each(|(requester, result)| self.conclude(requester, result));
+        self.return_if_due();
         let mut ready = None;
         match self.images.poll() {
-            Some(Outcome::Ready(id, restart)) => ready = Some((id, restart)),
-            Some(Outcome::Checked(id, is_dry_run, image)) if !self.is_departing() => {
-                self.begin_update(id, is_dry_run, *image);
+            Some(Outcome::Ready(requester, restart)) => ready = Some((requester, restart)),
+            Some(Outcome::Checked(requester, is_dry_run, image)) if !self.is_departing() => {
+                self.begin_update(requester, is_dry_run, *image);
             }
-            Some(Outcome::Refused(response)) => self.respond(response),
+            Some(Outcome::Refused(requester, refusal)) => self.conclude(requester, Err(refusal)),
             Some(Outcome::Checked(..)) | None => {}
         }
-        self.outgoing.lock().pump(&mut self.uart);
+        if !self.is_line_broken() {
+            self.outgoing.lock().pump(&mut self.uart);
+        }
         let is_quiet = self.outgoing.lock().is_quiet() && self.decoder.is_between_frames();
         if ready.is_none() && !self.is_departing() && self.updates.may_go(is_quiet) && !under_way::are_under_way() {
             self.open_blackout();
@@ -216,6 +224,9 @@ impl Control {
     /// waited for more: each turn of the loop costs more than what a FIFO holds.
     fn receive(&mut self, bytes: &mut [u8]) -> usize {
         let mut count = self.uart.receive(bytes);
+        if self.is_line_broken() {
+            return 0;
+        }
         let is_fast = self.uart.found().is_some_and(|found| !found.is_paced);
         let began = cpu::tsc();
         let mut quiet_since = began;
@@ -243,6 +254,7 @@ impl Control {
             self.counts.alarm(),
             self.outgoing.lock().alarm(),
             self.departure,
+            self.confirmation.alarm(),
             leases::alarm(),
             under_way::alarm(),
         ];

@@ -81,6 +81,8 @@ pub fn answer(Request { id, body }: Request, cpus: &mut CpuOrders) -> Option<Res
         | RequestBody::Restart
         | RequestBody::RestartUploaded
         | RequestBody::Update { .. }
+        | RequestBody::UpdateUnlessConfirmed { .. }
+        | RequestBody::Confirm
         | RequestBody::UploadBegin { .. }
         | RequestBody::UploadData { .. }
         | RequestBody::UploadPacked { .. }

@@ -5,20 +5,24 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 
 use ::update::order::{End, Order};
-use wire::{Refusal, RefusalCode, ReplyBody, RequestBody, Response};
+use wire::{Refusal, RefusalCode, ReplyBody, RequestBody};
 
+use super::images::Requester;
 use crate::arch::fault;
 use crate::arch::tsc::Tsc;
 use crate::lifecycle::restart::hand_over::Staged;
 use crate::lifecycle::update::{self, Preparing, guests_have_changed};
 
+/// The result of an order, and the request that it answers.
+pub type Ended = (Requester, Result<ReplyBody, Refusal>);
+
 /// An update that is under way, if one is.
 #[derive(Default)]
-pub struct UpdateOrders(Order<u32, Preparing>);
+pub struct UpdateOrders(Order<Requester, Preparing>);
 
 impl UpdateOrders {
     /// Lets a new image begin, asked for at this time. [`Self::poll`] answers.
-    pub fn begin(&mut self, request: u32, is_dry_run: bool, staged: Staged, asked: u64) {
+    pub fn begin(&mut self, request: Requester, is_dry_run: bool, staged: Staged, asked: u64) {
         self.0.begin(request, is_dry_run, Preparing::begin(staged, asked));
     }
 
@@ -32,6 +36,7 @@ impl UpdateOrders {
         let is_change = matches!(
             body,
             RequestBody::Update { .. }
+                | RequestBody::UpdateUnlessConfirmed { .. }
                 | RequestBody::Restart
                 | RequestBody::RestartUploaded
                 | RequestBody::CpuOffline { .. }
@@ -56,8 +61,13 @@ impl UpdateOrders {
     }
 
     /// The request that the new image is to answer.
-    pub fn request(&self) -> Option<u32> {
-        self.0.request()
+    pub fn request(&self) -> Requester {
+        self.0.request().flatten()
+    }
+
+    /// Returns whether an update is ready, or CPUs are on their way.
+    pub fn is_ready(&self) -> bool {
+        self.0.request().is_some()
     }
 
     /// Returns whether the blackout may begin; `is_quiet`: nothing waits to be sent.
@@ -65,24 +75,24 @@ impl UpdateOrders {
         self.0.may_depart(&Tsc, is_quiet)
     }
 
-    /// Opens the blackout, if every guest still is as the new image knows it. `Err`: it is over, and this is the
-    /// answer.
-    pub fn open_blackout(&mut self) -> Result<(), Box<Response>> {
+    /// Opens the blackout, if every guest still is as the new image knows it. `Err`: it is over, and this is
+    /// refused.
+    pub fn open_blackout(&mut self) -> Result<(), Box<Ended>> {
         match self.0.depart(|preparing| preparing.is_current()) {
             None => {}
             Some(Ok(preparing)) => {
                 let asked = preparing.asked();
                 update::open_blackout(preparing.into_staged(), asked);
             }
-            Some(Err(id)) => return Err(Box::new(Response { id, result: Err(guests_have_changed()) })),
+            Some(Err(requester)) => return Err(Box::new((requester, Err(guests_have_changed())))),
         }
         Ok(())
     }
 
     /// Goes on with it. The answer, once it is over.
-    pub fn poll(&mut self) -> Option<Response> {
+    pub fn poll(&mut self) -> Option<Ended> {
         let are_all_back = || update::current_blackout().as_ref().is_none_or(|blackout| blackout.are_all_back());
-        let (id, end) = self.0.poll(&Tsc, Preparing::turn, are_all_back)?;
+        let (requester, end) = self.0.poll(&Tsc, Preparing::turn, are_all_back)?;
         let result = match end {
             End::DryRun(preparing) => Ok(ReplyBody::Updated(preparing.dry_run_report())),
             End::Failed(refusal) => Err(refusal),
@@ -92,7 +102,7 @@ impl UpdateOrders {
                 Err(Refusal { code: RefusalCode::Failed, reason, hint: "use another image".into() })
             }
         };
-        Some(Response { id, result })
+        Some((requester, result))
     }
 }
 

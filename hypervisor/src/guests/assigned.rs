@@ -22,6 +22,7 @@
 //! | `signals` | its MSI and MSI-X registers |
 //! | [`routes`] | which interrupt a CPU's vector is |
 //! | [`stopping`] | functions that are refused too often |
+//! | [`virtual_functions`] | virtual functions, which the guest of the physical one enables (SR-IOV) |
 
 mod choosing;
 pub mod function;
@@ -35,6 +36,7 @@ mod serials;
 mod signals;
 pub mod stopping;
 pub mod under_way;
+pub mod virtual_functions;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -83,6 +85,7 @@ pub fn give(guest: &'static Guest, space: &Arc<Space>, machine: &Machine<GuestRa
     let functions = Functions::new();
     for chosen in choosing::choose(guest)? {
         let place = chosen.place;
+        virtual_functions::revoke(place);
         let renewed = resetting::renew(place, &chosen.capabilities, &chosen.reset);
         let given = renewed.and_then(|()| give_one(guest, space, machine, &functions, &chosen));
         if let Err(problem) = given {
@@ -120,6 +123,11 @@ fn prepare(guest: &'static Guest, space: &Arc<Space>, device: u8, chosen: &Chose
     // One that states no pin has none.
     physical.signals().set_line(line.filter(|_| description.line.is_some()));
     description.has_reset = description.has_express && matches!(chosen.reset, Reset::Alone(_));
+    if chosen.virtual_functions > 0 {
+        let known = virtual_functions::known(place, &description, chosen.virtual_functions)?;
+        physical.set_known_virtual_functions(known);
+        description.virtual_functions = chosen.virtual_functions;
+    }
     choosing::check(place, &description)?;
     Ok(Prepared { place, device, description, physical })
 }
@@ -191,6 +199,10 @@ pub fn adopt<'a>(
 pub fn settle(guest: &Guest, machine: &Machine<GuestRam>, functions: &Functions) {
     for function in functions.all() {
         let mut function = function.lock();
+        if function.physical().virtual_wanted() > 0 {
+            // This image does not know them yet.
+            under_way::ask();
+        }
         let place = function.physical().place();
         if function.phase() == Phase::Resetting {
             // Its guest had asked for it, and the image before has not begun.

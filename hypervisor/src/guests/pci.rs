@@ -8,7 +8,7 @@
 pub mod assignments;
 pub mod groups;
 pub mod listing;
-mod sriov;
+pub mod sriov;
 
 use alloc::format;
 use alloc::string::String;
@@ -18,12 +18,13 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use firmware::Tables;
 use nvme::Serial;
 use pci::bar::{Bar, Space as RangeSpace};
+use pci::sriov::overlay::WithVirtual;
 use pci::{Bdf, Cost, EcamRange, Filter, Function, Groups, Kind, Scan, Step};
 use spin::Mutex;
 use units::{PAGE_BYTES, PhysAddr, PhysRange};
 use wire::PciVirtualFunctions;
 
-use crate::arch::pci::Space;
+use crate::arch::pci::Space as Registers;
 use crate::arch::{apic, cpu, fault, timer};
 use crate::guests::guest::{GUESTS, Guests};
 use crate::kernel::iommu;
@@ -34,6 +35,9 @@ use crate::kernel::timeline::{self, Name};
 const MOST_FUNCTIONS: usize = 1024;
 /// The time after which an idle CPU checks again whether it may take a step.
 const LOOK_AGAIN_US: u64 = 10_000;
+
+/// Configuration space with the virtual functions that are enabled.
+pub type Space = WithVirtual<Registers>;
 
 static SURVEY: Mutex<Survey> = Mutex::new(Survey::new());
 /// Idle CPUs are to take steps.
@@ -160,7 +164,7 @@ pub fn note_guest_runs() {
 impl Survey {
     const fn new() -> Self {
         Self {
-            space: Space::by_ports(),
+            space: WithVirtual::new(Registers::by_ports()),
             is_begun: false,
             roots: Vec::new(),
             scans: Vec::new(),
@@ -222,7 +226,7 @@ impl Survey {
         for ecam in &tables.mcfg {
             let range =
                 EcamRange { base: ecam.base, segment: ecam.segment, first_bus: ecam.bus_start, last_bus: ecam.bus_end };
-            if is_clear(range, &tables, &iommus) && self.space.add(range) {
+            if is_clear(range, &tables, &iommus) && self.space.config.add(range) {
                 roots.push((range.segment, range.first_bus));
             } else {
                 log::warn!("PCI: configuration space at {:#x}, by firmware, is not used; ports are", range.base);

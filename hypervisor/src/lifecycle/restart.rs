@@ -58,7 +58,19 @@ pub struct Preparation {
     source: Source,
     staged_image: Box<StagedImage>,
     reason: Reason,
+    terms: Terms,
     asked: u64,
+}
+
+/// The terms on which an image may replace the running one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Terms {
+    /// The operator asks for an older image, if this is one.
+    pub is_downgrade: bool,
+    /// The host returns to the image before by itself. That one ran a moment ago, so its security version is no matter.
+    pub is_return: bool,
+    /// Seconds within which a client is to confirm the update, or the new image returns to this one.
+    pub confirm_within_s: Option<u32>,
 }
 
 /// A restart that there cannot be; nothing has changed.
@@ -77,15 +89,15 @@ pub struct Restart {
 }
 
 impl Preparation {
-    /// Begins: the image is put into its slot. `is_downgrade`: the operator asks for an older image, if this is one.
+    /// Begins: the image is put into its slot.
     ///
     /// # Errors
     /// The reason why there cannot be a restart.
-    pub fn begin(source: Source, reason: Reason, is_downgrade: bool) -> Result<Self, Refused> {
+    pub fn begin(source: Source, reason: Reason, terms: Terms) -> Result<Self, Refused> {
         let asked = cpu::tsc();
         let _span = timeline::span(Name::Stage, inherited::generation() as u32 + 1);
-        match StagedImage::place(source.image_file(), is_downgrade) {
-            Ok(staged_image) => Ok(Self { source, staged_image, reason, asked }),
+        match StagedImage::place(source.image_file(), terms) {
+            Ok(staged_image) => Ok(Self { source, staged_image, reason, terms, asked }),
             Err(error) => Err(Refused { refusal: error.refusal(), source: Some(source) }),
         }
     }
@@ -111,9 +123,9 @@ impl Preparation {
     /// # Errors
     /// The reason why there can be no switch to the image.
     pub fn stage(self, pack: Pack) -> Result<(Staged, u64), Refused> {
-        let Self { source, staged_image, reason, asked } = self;
+        let Self { source, staged_image, reason, terms, asked } = self;
         let _span = timeline::span(Name::Stage, inherited::generation() as u32 + 1);
-        match staging::stage(staged_image, source, reason, pack) {
+        match staging::stage(staged_image, source, reason, terms.confirm_within_s, pack) {
             Ok(staged) => Ok((staged, asked)),
             Err((error, source)) => Err(Refused { refusal: error.refusal(), source: Some(source) }),
         }
@@ -146,7 +158,7 @@ pub fn after_guests() -> Option<Restart> {
     }
     let restart = Source::bundle().map_err(|error| error.refusal()).and_then(|source| {
         let mut preparation =
-            Preparation::begin(source, Reason::GuestsDone, false).map_err(|refused| refused.refusal)?;
+            Preparation::begin(source, Reason::GuestsDone, Terms::default()).map_err(|refused| refused.refusal)?;
         while !preparation.step() {}
         preparation.finish().map_err(|refused| refused.refusal)
     });

@@ -123,5 +123,8 @@ pub fn kind(event: &EventKind) -> &'static str {
         EventKind::FunctionStopped { .. } => "function-stopped",
         EventKind::FunctionAssigned { .. } => "function-assigned",
         EventKind::FunctionReleased { .. } => "function-released",
+        EventKind::UpdateConfirmed { .. } => "update-confirmed",
+        EventKind::UpdateReturns { .. } => "update-returns",
+        EventKind::UpdateStays { .. } => "update-stays",
     }
 }

@@ -12,7 +12,7 @@ fn guests(lines: &str) -> Result<Vec<Guest>, String> {
 }
 
 fn assigned(selector: &str, without_reset: bool) -> AssignedConfig {
-    AssignedConfig { selector: selector.to_owned(), without_reset, gsi: None }
+    AssignedConfig { selector: selector.to_owned(), without_reset, gsi: None, virtual_functions: 0 }
 }
 
 #[test]

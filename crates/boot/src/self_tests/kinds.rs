@@ -81,6 +81,8 @@ pub enum SelfTest {
     /// CPUs wait in the blackout of each update, in the new image, until the interrupt of a guest's PCI function is
     /// pending.
     UpdateWaitForInterrupt,
+    /// The image that the first one is replaced by hears nothing on its control line, and sends nothing.
+    UpdateBreaksLine,
 }
 
 /// Ways in which a step of the host's end can fail.
@@ -185,7 +187,7 @@ impl SelfTest {
     ];
 
     /// Those that are named by a word alone; the others take parameters.
-    pub const NAMED: [(&'static str, Self); 24] = [
+    pub const NAMED: [(&'static str, Self); 25] = [
         ("exception", Self::Exception),
         ("pagefault", Self::PageFault),
         ("stack-overflow", Self::StackOverflow),
@@ -210,6 +212,7 @@ impl SelfTest {
         ("dma", Self::Dma),
         ("never-ready", Self::NeverReady),
         ("update:wait:interrupt", Self::UpdateWaitForInterrupt),
+        ("update:breaks-line", Self::UpdateBreaksLine),
     ];
 }
 

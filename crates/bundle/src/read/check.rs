@@ -140,6 +140,9 @@ fn guest(guest: &GuestConfig) -> Result<(), &'static str> {
     if guest.functions.iter().any(|function| function.selector.len() > limits::SELECTOR_BYTES) {
         return Err("gets a PCI function whose selector is too long: 64 bytes are possible");
     }
+    if guest.functions.iter().any(|function| function.virtual_functions > limits::VIRTUAL_FUNCTIONS) {
+        return Err("gets too many virtual functions of a PCI function: 7 are possible");
+    }
     let is_whole = guest.memory_bytes.is_multiple_of(limits::MEMORY_GRANULE_BYTES);
     if !is_whole || !(limits::MEMORY_LEAST_BYTES..=limits::MEMORY_MOST_BYTES).contains(&guest.memory_bytes) {
         return Err("has a bad size of memory: a multiple of 1 MiB up to 128 TiB is possible");

@@ -7,7 +7,7 @@ use std::vec;
 use std::vec::Vec;
 
 use super::*;
-use crate::manifest::{VERSION_5, VERSION_6};
+use crate::manifest::{VERSION_5, VERSION_6, VERSION_9};
 
 #[test]
 fn what_was_written_is_read() {
@@ -144,6 +144,7 @@ fn with_functions(selectors: &[(&str, bool)]) -> GuestConfig {
         selector: selector.to_string(),
         without_reset,
         gsi: None,
+        virtual_functions: 0,
     };
     GuestConfig { functions: selectors.iter().map(function).collect(), ..debian() }
 }
@@ -189,7 +190,7 @@ fn what_version_9_adds_is_read_function_by_function() {
     for gsi in [0, 16, u32::MAX] {
         let guests = vec![first.clone(), with_line(Some(gsi))];
         let bytes = write::build(HOST, guests.clone(), &FILES).expect("good");
-        assert_eq!(bytes[VERSION_AT..][..2], MANIFEST_VERSION.to_le_bytes());
+        assert_eq!(bytes[VERSION_AT..][..2], VERSION_9.to_le_bytes());
         assert_eq!(Bundle::parse(&bytes).expect("good").manifest().guests, guests);
     }
     assert_ne!(with_line(Some(16)).digest(), with_line(None).digest());
@@ -221,6 +222,32 @@ fn functions_of_other_guests_are_malformed() {
     assert!(manifest.clone().with(added.clone()).is_some());
     added.functions.push(vec![]);
     assert!(manifest.with(added).is_none());
+}
+
+#[test]
+fn what_version_10_adds_is_read_function_by_function() {
+    let mut second = with_functions(&[("01:00.0", false), ("02:00.0", false)]);
+    second.functions[1].virtual_functions = 4;
+    let first = GuestConfig { name: "first".to_string(), ..with_functions(&[("03:00.0", true)]) };
+    let mut guests = vec![first, second];
+    let bytes = write::build(HOST, guests.clone(), &FILES).expect("good");
+    assert_eq!(bytes[VERSION_AT..][..2], MANIFEST_VERSION.to_le_bytes());
+    assert_eq!(Bundle::parse(&bytes).expect("good").manifest().guests, guests);
+    let digest = guests[1].digest();
+    guests[1].functions[1].virtual_functions = 8;
+    assert_ne!(guests[1].digest(), digest);
+    assert!(write::build(HOST, guests, &FILES).is_err(), "more than a device has functions");
+}
+
+#[test]
+fn virtual_functions_of_other_functions_are_malformed() {
+    let manifest = Manifest { guests: vec![with_functions(&[("01:00.0", false)])], ..Manifest::default() };
+    let mut added = manifest.virtual_functions();
+    assert!(manifest.clone().with_virtual_functions(&added).is_some());
+    added.numbers[0].push(1);
+    assert!(manifest.clone().with_virtual_functions(&added).is_none());
+    added.numbers.push(vec![]);
+    assert!(manifest.with_virtual_functions(&added).is_none());
 }
 
 #[test]

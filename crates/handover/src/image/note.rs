@@ -5,7 +5,7 @@ use arrayvec::ArrayString;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::layout::{VERSION_TEXT_BYTES, unpadded};
+use crate::layout::{Kind, VERSION_TEXT_BYTES, unpadded};
 use crate::state::DeviceKind;
 
 /// The owner of the note.
@@ -35,9 +35,14 @@ pub const NEWEST_DEVICE: u32 = newest(DeviceKind::NUMBERS.all);
 /// The same of images whose note states none.
 const FIRST_NEWEST_DEVICE: u32 = DeviceKind::AssignedFunction as u32;
 
+/// The newest kind of section ([`Kind`]) that images built from this source know: they know all kinds up to it.
+pub const NEWEST_SECTION: u32 = newest(Kind::NUMBERS.all);
+/// The same of images whose note states none: no older one knows more.
+const FIRST_NEWEST_SECTION: u32 = Kind::Ports as u32;
+
 /// An image's note about itself. Behind it follow [`BUILD_TEXT_BYTES`] of text, the version of the pages between two
 /// images that it knows (`update::trial`; images of old lack it, and know the first), its [`SECURITY_VERSION`], its
-/// [`IOMMU_VERSION`] and its [`NEWEST_DEVICE`]. A later version may add more.
+/// [`IOMMU_VERSION`], its [`NEWEST_DEVICE`] and its [`NEWEST_SECTION`]. A later version may add more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Note {
@@ -68,6 +73,7 @@ pub(super) struct Said {
     pub(super) security_version: u32,
     pub(super) iommu_version: u32,
     pub(super) newest_device: u32,
+    pub(super) newest_section: u32,
 }
 
 impl Said {
@@ -84,6 +90,7 @@ impl Said {
             security_version: number(1).unwrap_or(0),
             iommu_version: number(2).unwrap_or(0),
             newest_device: number(3).unwrap_or(FIRST_NEWEST_DEVICE),
+            newest_section: number(4).unwrap_or(FIRST_NEWEST_SECTION),
         }
     }
 }

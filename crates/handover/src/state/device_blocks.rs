@@ -129,8 +129,9 @@ plain! {
         pub msix_register: u8 as "register",
         /// The device number of its slot; 0: that of its place among the guest's functions, from 1 on.
         pub device_number: u8 as "number",
-        /// Zero.
-        pub zero: u8 as "zero",
+        /// How many virtual functions of it the host has approved; with any, its kind is
+        /// [`DeviceKind::SriovFunction`].
+        pub virtual_functions: u8 as "count",
         /// The ranges with the registers of a virtio function: common, notifications, interrupt status, device.
         pub virtio_bars: [u8; 4] as "number",
         /// Where each of these begins in its range.
@@ -139,6 +140,20 @@ plain! {
         pub virtio_bytes: [U32; 4] as "bytes",
         /// Bytes from one queue's notification to the next one's.
         pub virtio_multiplier: U32 as "bytes",
+    }
+
+    /// The virtual functions of a physical function that the guest owns: behind its [`AssignedFunction`].
+    pub struct VirtualFunctions since 4 {
+        /// Their device identifier.
+        pub device: U16 as "number",
+        /// SR-IOV Control as the guest has written it.
+        pub control: U16 as "register",
+        /// NumVFs as the guest has written it.
+        pub number: U16 as "register",
+        /// Their ranges as powers of two, by base address register; 0 for none.
+        pub sizes: [u8; 6] as "number",
+        /// Zero.
+        pub zero: U32 as "zero",
     }
 
     /// A virtio device of the host's: what its driver has negotiated and set up. A [`VirtioQueue`] for each queue
@@ -190,6 +205,84 @@ plain! {
         pub zero: U32 as "zero",
     }
 
+    /// A virtio block device whose storage is behind an NBD server: what the server stated of its export, and where the
+    /// connection is. The [`BlkRequest`]s in flight follow, and then the [`BlkWrite`]s that are acknowledged and not
+    /// stable.
+    pub struct Blk since 4 {
+        /// The export's size; with its block 0: none was negotiated.
+        pub bytes: U64 as "bytes",
+        /// The next request's number.
+        pub sequence: U64 as "number",
+        /// The next message's number.
+        pub cookie: U64 as "number",
+        /// The next flush's number.
+        pub flush: U64 as "number",
+        /// The export's smallest block.
+        pub block: U32 as "bytes",
+        /// The most data of one request.
+        pub payload: U32 as "bytes",
+        /// Bytes that are sent of the request that is being sent.
+        pub sent: U32 as "bytes",
+        /// Bytes of data that have arrived for the read that is being received.
+        pub read: U32 as "bytes",
+        /// The tag of the request that is being sent; 0xffff for none.
+        pub sending: U16 as "number",
+        /// The tag of the read that is being received; 0xffff for none.
+        pub reading: U16 as "number",
+        /// The export's transmission flags.
+        pub export_flags: U16 as "flags",
+        /// [`BlkRequest`]s.
+        pub requests: U16 as "count",
+        /// [`BlkWrite`]s.
+        pub writes: U16 as "count",
+        /// Bytes of `reply`.
+        pub reply_bytes: u8 as "bytes",
+        /// Of [`super::blk_flag`].
+        pub flags: u8 as "flags",
+        /// Zero.
+        pub zero: U32 as "zero",
+        /// The part of a reply that has arrived.
+        pub reply: [u8; 16] as "number",
+    }
+
+    /// A request of a block device in flight. Its data stays in the guest's memory.
+    pub struct BlkRequest since 4 {
+        /// The first byte on the disk.
+        pub offset: U64 as "bytes",
+        /// Its place in the order of requests.
+        pub sequence: U64 as "number",
+        /// What its reply must state.
+        pub cookie: U64 as "number",
+        /// How long it has waited.
+        pub waited_ns: U64 as "ns",
+        /// Its length.
+        pub bytes: U32 as "bytes",
+        /// Bytes that the server has answered.
+        pub done: U32 as "bytes",
+        /// Bytes of the part that is being sent or unanswered.
+        pub part: U32 as "bytes",
+        /// The first descriptor of its chain; 128 is a flush of the device's own.
+        pub tag: U16 as "number",
+        /// 0 read, 1 write, 2 flush, 3 trim, 4 write zeroes, 5 the same where storage may be freed.
+        pub command: u8 as "number",
+        /// 1 it waits, 2 it is being sent, 3 it is sent.
+        pub stage: u8 as "number",
+        /// Whether its data is answered, and a flush for it is under way: 0 or 1.
+        pub is_flushing: U32 as "number",
+        /// Zero.
+        pub zero: U32 as "zero",
+    }
+
+    /// A change that is acknowledged and not stable. The data of a write follows, padded to eight bytes.
+    pub struct BlkWrite since 4 {
+        /// The first byte on the disk.
+        pub offset: U64 as "bytes",
+        /// Its length.
+        pub bytes: U32 as "bytes",
+        /// As [`BlkRequest::command`].
+        pub command: U32 as "number",
+    }
+
     /// A guest's virtio socket device. The [`VsockConnection`]s follow, those of its table first, in order of port,
     /// peer and the peer's port.
     pub struct Vsock since 4 {
@@ -220,6 +313,14 @@ plain! {
         pub delivered: U32 as "bytes",
         /// Bytes up to which the guest has stated room, modulo 2^32.
         pub room_until: U32 as "bytes",
+    }
+}
+
+flags! {
+    /// Bits of [`Blk::flags`].
+    pub mod blk_flag: u8, since 4 {
+        /// The connection takes requests: it goes on if its stream is there.
+        CONNECTED = 0,
     }
 }
 
@@ -286,5 +387,9 @@ numbered! {
         VirtioVsock = 14,
         /// A physical PCI function that the guest owns, and that has an INTx line.
         LineFunction = 15,
+        /// A virtio block device.
+        VirtioBlk = 16,
+        /// A physical PCI function that the guest owns, with a line or without, whose virtual functions it may enable.
+        SriovFunction = 17,
     }
 }

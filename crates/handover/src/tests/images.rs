@@ -6,8 +6,8 @@ use std::vec::Vec;
 
 use zerocopy::IntoBytes as _;
 
-use crate::image::{BUILD_TEXT_BYTES, IMAGE_BASE, Image, LINKED_AT, MAX_IMAGE_BYTES, Note};
-use crate::layout::padded;
+use crate::image::{BUILD_TEXT_BYTES, IMAGE_BASE, Image, LINKED_AT, MAX_IMAGE_BYTES, NEWEST_SECTION, Note};
+use crate::layout::{Kind, padded};
 use crate::{ImageError, OLDEST_VERSION, VERSION};
 
 const HEADER_BYTES: usize = 64;
@@ -35,6 +35,8 @@ pub struct Elf {
     pub trial: Option<u32>,
     pub security: Option<u32>,
     pub iommu: Option<u32>,
+    pub devices: Option<u32>,
+    pub sections: Option<u32>,
 }
 
 impl Elf {
@@ -54,12 +56,15 @@ impl Elf {
             trial: None,
             security: None,
             iommu: None,
+            devices: None,
+            sections: None,
         }
     }
 
     pub fn bytes(&self) -> Vec<u8> {
         let build = self.build.iter().flatten().copied();
-        let numbers = [self.trial, self.security, self.iommu].into_iter().flatten().flat_map(u32::to_le_bytes);
+        let numbers = [self.trial, self.security, self.iommu, self.devices, self.sections];
+        let numbers = numbers.into_iter().flatten().flat_map(u32::to_le_bytes);
         let more: Vec<u8> = build.chain(numbers).collect();
         let note_bytes = 60 + more.len();
         let mut programs = self.programs.clone();
@@ -265,6 +270,18 @@ fn an_image_without_a_version_of_iommus_knows_of_no_remapped_interrupts() {
     let old = Elf { build: Some(padded("a1b2c3")), trial: Some(2), security: Some(7), ..Elf::new() };
     assert_eq!(version(Elf { iommu: Some(1), ..old }), 1);
     assert_eq!(version(Elf { build: Some(padded("a1b2c3")), trial: Some(2), security: Some(7), ..Elf::new() }), 0);
+}
+
+#[test]
+fn an_image_that_states_no_newest_section_does_not_return_by_itself() {
+    let knows = |sections| {
+        let known = Elf { trial: Some(2), security: Some(7), iommu: Some(1), devices: Some(3), ..Elf::new() };
+        let elf = Elf { build: Some(padded("a1b2c3")), sections, ..known };
+        Image::parse(&elf.bytes()).expect("good").knows_deadlines()
+    };
+    let section = Kind::Deadline as u32;
+    assert_eq!([None, Some(section - 1), Some(section), Some(section + 1)].map(knows), [false, false, true, true]);
+    assert!(NEWEST_SECTION >= section);
 }
 
 #[test]

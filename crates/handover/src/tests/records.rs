@@ -86,6 +86,8 @@ fn impossible_contents_are_refused() {
     let all = vec![assignment("web", 0, assignment_flag::IS_ASSIGNED); MAX_ASSIGNMENTS + 1];
     assert_eq!(spoilt(|sample| sample.assignments = all), bad(Kind::Assignments));
     assert_eq!(spoilt(|sample| sample.ports = vec![port(0); MAX_PORTS + 1]), bad(Kind::Ports));
+    assert_eq!(spoilt(|sample| sample.deadline.seconds = 0.into()), bad(Kind::Deadline));
+    assert_eq!(spoilt(|sample| sample.deadline.seconds = 86_401.into()), bad(Kind::Deadline));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use ::pci::Bdf;
 
 use crate::addr::AccessSize;
 use crate::devices::pci::Windows;
-use crate::devices::pci::assigned::{HostIdentity, Interrupts, LINE, Physical, Piece, Route};
+use crate::devices::pci::assigned::{HostIdentity, Interrupts, LINE, Physical, Piece, Route, VirtualFunctions};
 use crate::platform::layout;
 use crate::platform::loader::memory_map;
 
@@ -55,6 +55,9 @@ pub struct FakePhysical {
     pub routes: BTreeMap<u16, Route>,
     pub unmasked: u32,
     pub resets: u32,
+    /// As many virtual functions as the guest has last asked for, and what is known of them.
+    pub virtual_wanted: u8,
+    pub virtual_functions: VirtualFunctions,
     /// Requests to the host, and writes to configuration registers.
     pub requests: u32,
     /// Accesses to configuration registers.
@@ -121,6 +124,8 @@ impl FakePhysical {
             routes: BTreeMap::new(),
             unmasked: 0,
             resets: 0,
+            virtual_wanted: 0,
+            virtual_functions: VirtualFunctions { device: 0x10ca, sizes: [14, 0, 0, 12, 0, 0] },
             requests: 0,
             accesses: 0,
             registers: BTreeMap::new(),
@@ -273,6 +278,18 @@ impl Physical for FakePhysical {
 
     fn unmask(&mut self) {
         self.unmasked += 1;
+    }
+
+    fn set_virtual_functions(&mut self, number: u8) {
+        self.virtual_wanted = number;
+    }
+
+    fn virtual_functions(&self) -> VirtualFunctions {
+        self.virtual_functions
+    }
+
+    fn adopt_virtual_functions(&mut self, number: u8, known: VirtualFunctions) {
+        (self.virtual_wanted, self.virtual_functions) = (number, known);
     }
 
     fn reset(&mut self) -> bool {

@@ -82,6 +82,8 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::PciRelease { function: "8086:10d3#2".to_string(), guest: Some(debian()), is_forced: true },
         RequestBody::UploadPacked { offset: 8064, bytes: 9000, packed: vec![3, 0] },
         RequestBody::NetList { from_index: 2 },
+        RequestBody::UpdateUnlessConfirmed { is_dry_run: false, by: UpdateBy::Upload, seconds: 300 },
+        RequestBody::Confirm,
     ]
 }
 
@@ -339,6 +341,9 @@ fn event_kinds() -> Vec<EventKind> {
         EventKind::FunctionStopped { place: (0, 1, 31, 7), guest: Some(debian()), reason: "it storms".to_string() },
         EventKind::FunctionAssigned { place: (0, 1, 31, 7), guest: debian() },
         EventKind::FunctionReleased { place: (0, 1, 31, 7), guest: debian(), is_forced: true },
+        EventKind::UpdateConfirmed { generation: 2 },
+        EventKind::UpdateReturns { generation: 2 },
+        EventKind::UpdateStays { generation: 2, reason: "it left no file".to_string() },
     ]
 }
 

@@ -58,7 +58,7 @@ fn goes_down(operator: &Operator) -> Result<()> {
     for name in GUESTS {
         counters_agree(operator, name)?;
     }
-    operator.says(&["down"])?.well().map(drop)
+    operator.says(&["down", "--yes"])?.well().map(drop)
 }
 
 fn is_refused(said: &Said, parts: &[&str]) -> Result<()> {

@@ -199,6 +199,6 @@ fn the_tool_says_why() -> Result<()> {
     ensure!(said.status.is_some_and(|status| status != 0) && said.err.contains("rolled back"), "{said:?}");
     let info = operator.says(&["info"])?.well()?;
     ensure!(info.contains("generation   1\n"), "{info}");
-    operator.says(&["down"])?.well()?;
+    operator.says(&["down", "--yes"])?.well()?;
     Ok(())
 }

@@ -46,6 +46,8 @@ pub struct Chosen {
     pub capabilities: Vec<Capability>,
     /// How it is reset before.
     pub reset: Reset,
+    /// How many virtual functions of it the guest may enable.
+    pub virtual_functions: u8,
     /// The global system interrupt of its line, where it is to have one.
     pub gsi: Option<u32>,
 }
@@ -59,7 +61,7 @@ pub fn choose(guest: &'static Guest) -> Result<Vec<Chosen>, String> {
     let mut chosen = Vec::new();
     for wanted in &assignments::functions_of(guest) {
         match choose_one(guest, &wanted.selector, wanted.without_reset) {
-            Ok(one) => chosen.push(one),
+            Ok(one) => chosen.push(Chosen { virtual_functions: wanted.virtual_functions, ..one }),
             Err(problem) => {
                 free(guest.number);
                 return Err(format!("device {:?}: {problem}", wanted.selector));
@@ -112,7 +114,7 @@ fn choose_one(guest: &'static Guest, selector: &str, without_reset: bool) -> Res
     if let Reset::Bus(bus) = &reset {
         bus.functions().for_each(|other| claim(&mut owners, other, guest.number, place));
     }
-    Ok(Chosen { place, capabilities, reset, gsi: assignments::gsi_of(place) })
+    Ok(Chosen { place, capabilities, reset, virtual_functions: 0, gsi: assignments::gsi_of(place) })
 }
 
 fn refusal(selector: &Selector, error: &SelectError, functions: &[Function]) -> String {

@@ -9,7 +9,9 @@ use ::iommu::Interrupt;
 use ::pci::{Bdf, ConfigSpace as _, ConfigWrite as _};
 use units::{PhysAddr, PhysRange};
 use vm::addr::AccessSize;
-use vm::devices::pci::assigned::{Description, HostIdentity, Interrupts, LINE, Physical, Piece, Route};
+use vm::devices::pci::assigned::{
+    Description, HostIdentity, Interrupts, LINE, Physical, Piece, Route, VirtualFunctions,
+};
 use vm::devices::pci::{BARS, Space as BarSpace};
 
 use super::lines::Line;
@@ -38,12 +40,23 @@ pub struct HostFunction {
     signals: Signals,
     /// The guest has asked for a reset that has not begun.
     is_reset_wanted: bool,
+    virtual_wanted: u8,
+    virtual_functions: VirtualFunctions,
 }
 
 impl HostFunction {
     /// A function that is about to be the guest's; the guest does not reach it yet.
     pub fn new(place: Bdf, guest: &'static Guest, space: Arc<Space>, signals: Signals) -> Self {
-        Self { place, guest, space, ranges: [None; BARS], signals, is_reset_wanted: false }
+        Self {
+            place,
+            guest,
+            space,
+            ranges: [None; BARS],
+            signals,
+            is_reset_wanted: false,
+            virtual_wanted: 0,
+            virtual_functions: VirtualFunctions::default(),
+        }
     }
 
     /// The function.
@@ -59,6 +72,21 @@ impl HostFunction {
     /// Returns whether it is to be reset, once.
     pub fn take_wanted_reset(&mut self) -> bool {
         core::mem::take(&mut self.is_reset_wanted)
+    }
+
+    /// Returns how many virtual functions the guest wants.
+    pub fn virtual_wanted(&self) -> u8 {
+        self.virtual_wanted
+    }
+
+    /// What is known of its virtual functions.
+    pub fn known_virtual_functions(&self) -> VirtualFunctions {
+        self.virtual_functions
+    }
+
+    /// Notes what its virtual functions are.
+    pub fn set_known_virtual_functions(&mut self, known: VirtualFunctions) {
+        self.virtual_functions = known;
     }
 
     /// Reaches the function's ranges from now on, which have been checked.
@@ -211,6 +239,21 @@ impl Physical for HostFunction {
 
     fn unmask(&mut self) {
         self.signals.line().into_iter().for_each(Line::unmask);
+    }
+
+    fn set_virtual_functions(&mut self, number: u8) {
+        if self.virtual_wanted != number {
+            self.virtual_wanted = number;
+            under_way::ask();
+        }
+    }
+
+    fn virtual_functions(&self) -> VirtualFunctions {
+        self.virtual_functions
+    }
+
+    fn adopt_virtual_functions(&mut self, number: u8, known: VirtualFunctions) {
+        (self.virtual_wanted, self.virtual_functions) = (number, known);
     }
 
     fn reset(&mut self) -> bool {

@@ -19,7 +19,7 @@ use vm::devices::pci::assigned::Phase;
 
 use super::choosing::guest_of;
 use super::functions::Function;
-use super::{stopping, under_way};
+use super::{stopping, under_way, virtual_functions};
 use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
 use crate::guests::{events, pci};
@@ -27,7 +27,10 @@ use crate::guests::{events, pci};
 /// Takes the steps that are due; `may_begin`: those that are wanted begin. Returns how resets have ended that no guest
 /// has asked for, or whose guest has ended meanwhile. For the boot CPU.
 pub fn step(may_begin: bool) -> Vec<(Bdf, Result<(), String>)> {
+    virtual_functions::find_enabled();
     if may_begin && under_way::take_wanted() {
+        // They are revoked before the physical function is reset.
+        virtual_functions::follow_all();
         wanted().into_iter().for_each(begin);
     }
     under_way::take_steps().into_iter().filter_map(|(place, result)| end(place, result)).collect()

@@ -22,7 +22,7 @@ use vm::platform::acpi;
 
 use super::choosing::Chosen;
 use super::functions::Function;
-use super::{choosing, give_one, resetting, under_way};
+use super::{choosing, give_one, resetting, under_way, virtual_functions};
 use crate::arch::percpu;
 use crate::guests::guest::Guest;
 use crate::guests::instance::Instance;
@@ -66,6 +66,7 @@ impl Arrival {
             let reason = "an image without INTx has started the guest: its ACPI tables describe no lines";
             return Err(reason.to_string());
         }
+        virtual_functions::revoke(place);
         match resetting::begin(place, &chosen.capabilities, &chosen.reset) {
             Ok(procedure) => {
                 let is_ready = procedure.is_none();

@@ -22,6 +22,13 @@ static UNDER_WAY: Mutex<Vec<UnderWay>> = Mutex::new(Vec::new());
 /// The time after which resets are checked again while another CPU holds their list.
 const BUSY_US: u64 = 1_000;
 
+/// Physical functions whose virtual ones must not be accessed yet, and the time since which they may be.
+static ENABLED: Mutex<Vec<(Bdf, u64)>> = Mutex::new(Vec::new());
+
+/// Virtual functions must not be accessed for so long after they were enabled (PCI Express Base 5.0, section
+/// 9.3.3.3.1).
+const ENABLED_US: u64 = 100_000;
+
 struct UnderWay {
     procedure: Procedure,
     /// The time of the next step.
@@ -39,6 +46,18 @@ pub fn take_wanted() -> bool {
     IS_WANTED.swap(false, Ordering::AcqRel)
 }
 
+/// Virtual functions of a physical one were enabled.
+pub fn note_enabled(physical: Bdf) {
+    ENABLED.lock().push((physical, cpu::tsc() + timer::us_to_ticks(ENABLED_US)));
+    wake(BOOT_CPU);
+}
+
+/// Those whose virtual functions may be accessed from now on.
+pub fn take_accessible() -> Vec<Bdf> {
+    let now = cpu::tsc();
+    ENABLED.lock().extract_if(.., |(_, due)| *due <= now).map(|(physical, _)| physical).collect()
+}
+
 /// A reset has begun.
 pub fn add(procedure: Procedure) {
     UNDER_WAY.lock().push(UnderWay { procedure, due: 0 });
@@ -46,15 +65,15 @@ pub fn add(procedure: Procedure) {
 
 /// Returns when the next step is due.
 pub fn alarm() -> Option<u64> {
-    match UNDER_WAY.try_lock() {
-        Some(all) => all.iter().map(|one| one.due).min(),
-        None => Some(cpu::tsc() + timer::us_to_ticks(BUSY_US)),
-    }
+    let soon = || cpu::tsc() + timer::us_to_ticks(BUSY_US);
+    let reset = UNDER_WAY.try_lock().map_or_else(|| Some(soon()), |all| all.iter().map(|one| one.due).min());
+    let enabled = ENABLED.try_lock().map_or_else(|| Some(soon()), |all| all.iter().map(|(_, due)| *due).min());
+    reset.into_iter().chain(enabled).min()
 }
 
-/// Returns whether a reset has begun and not ended.
+/// Returns whether a reset has begun and not ended, or virtual functions were enabled and are not known yet.
 pub fn are_under_way() -> bool {
-    UNDER_WAY.try_lock().is_none_or(|all| !all.is_empty())
+    ENABLED.try_lock().is_none_or(|all| !all.is_empty()) || UNDER_WAY.try_lock().is_none_or(|all| !all.is_empty())
 }
 
 /// Finishes the reset of a function that no guest has any more; the calling CPU waits, up to 1.2 seconds.

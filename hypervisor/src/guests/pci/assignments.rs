@@ -179,6 +179,7 @@ pub fn functions_of(guest: &Guest) -> Vec<AssignedConfig> {
         selector: one.place.to_string(),
         without_reset: one.without_reset,
         gsi: None,
+        virtual_functions: 0,
     });
     kept.chain(added).collect()
 }

@@ -51,6 +51,7 @@ fn known_of(record: &Record<'_>) -> Known {
         checked: record.checked,
         conversation: conversation(record),
         cpus: record.cpus.len() as u32,
+        confirm_within_s: record.deadline.map(|deadline| deadline.seconds.get()),
         is_update: record.host.reason.get() == Reason::Update as u32,
     }
 }

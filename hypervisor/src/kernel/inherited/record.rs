@@ -45,6 +45,8 @@ pub struct Known {
     pub cpus: u32,
     /// Guests go on.
     pub is_update: bool,
+    /// Seconds within which a client is to confirm that they go on in this image, if that is wanted.
+    pub confirm_within_s: Option<u32>,
 }
 
 /// Returns which image since the machine was powered on this is, from 1.

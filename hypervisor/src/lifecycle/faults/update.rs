@@ -18,7 +18,7 @@ use super::interrupt;
 use crate::arch::faults::{self, Provocation};
 use crate::arch::switch_pages::SwitchPages;
 use crate::arch::{cpu, timer};
-use crate::kernel::faults::self_tests;
+use crate::kernel::faults::{is_asked_for_in, self_tests};
 use crate::kernel::inherited;
 
 /// The time for which a CPU waits at most for an NMI at a fault point on its way between two images.
@@ -97,6 +97,11 @@ pub fn waits<'a>(pages: impl Iterator<Item = &'a TrialPage>) -> Option<String> {
     let name = SelfTest::UPDATE_POINTS.get(point.checked_sub(1)?)?;
     let (waits, hits) = (sum(|page| &page.waits), sum(|page| &page.hits));
     Some(format!("{name}: {waits} waits, {hits} NMIs"))
+}
+
+/// Returns whether the control line of this image is broken. Only the second image of a host has such a line.
+pub fn is_line_broken() -> bool {
+    is_asked_for_in(2, SelfTest::UpdateBreaksLine)
 }
 
 /// Returns the fault of this step. Only the second image of a host has any: the first one would replace itself by it.

@@ -27,6 +27,10 @@ pub enum StageError {
     BundleSeal(SealError),
     /// The image is older than this host admits.
     Downgrade(Downgrade),
+    /// The image does not return by itself where no client confirms it.
+    KnowsNoDeadline,
+    /// The file of the running image is unknown, so the next one could not return to it.
+    NoWayBack,
     /// This guest is being loaded.
     Loading(&'static str),
     /// A guest cannot be handed over.
@@ -66,6 +70,8 @@ impl StageError {
             Self::Seal(error) => error.hint(),
             Self::BundleSeal(error) => error.hint_of_bundle(),
             Self::Downgrade(downgrade) => downgrade.hint(),
+            Self::KnowsNoDeadline => "update without --confirm-within",
+            Self::NoWayBack => "build the bundle with the image that the host runs, or update without --confirm-within",
             Self::Loading(_) => "try again in a moment",
             Self::Guests(_) => "try again in a moment, or stop that guest",
             Self::Unresponsive(_) => "try again in a moment; `baton cpu list` shows the CPUs",
@@ -87,6 +93,8 @@ impl fmt::Display for StageError {
             Self::Seal(error) => write!(f, "the image is not trusted: {error}"),
             Self::BundleSeal(error) => write!(f, "the bundle is not trusted: {error}"),
             Self::Downgrade(downgrade) => write!(f, "the image is too old: {downgrade}"),
+            Self::KnowsNoDeadline => f.write_str("the image would stay even if no client confirms the update"),
+            Self::NoWayBack => f.write_str("the file of the running image is unknown: no image could return to it"),
             Self::Loading(guest) => write!(f, "guest '{guest}' is being loaded"),
             Self::Guests(problem) => f.write_str(problem),
             Self::Unresponsive(cpu) => write!(f, "CPU {cpu} is unresponsive"),

@@ -32,7 +32,7 @@ impl Files {
 }
 
 /// The file of the running image: kept, or, where a loader has started it, the bundle's if that is the same build.
-fn own() -> Option<&'static [u8]> {
+pub fn own() -> Option<&'static [u8]> {
     if inherited::is_update() {
         return inherited::file(Purpose::File);
     }

@@ -39,6 +39,8 @@ pub struct HandOver {
     pub staging_memory: Option<OwnedFrames>,
     /// In an update, the files of the new image and of this one, as far as there is one.
     pub files: Option<Files>,
+    /// Seconds within which a client is to confirm the update, if that is wanted.
+    pub confirm_within_s: Option<u32>,
     /// The hand-over state of the host and, in an update, of guests.
     pub hand_over_state: Arc<HandOverState>,
     /// Every CPU that takes part, this one first.

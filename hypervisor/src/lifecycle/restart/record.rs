@@ -3,7 +3,7 @@
 
 use ::update::needs::common_trial_version;
 use handover::layout::{
-    CheckPolicy, Checked, Clock, Cpu, Host, Kept, Kind, LogRing, Module, Purpose, Reason, Region, Stamps,
+    CheckPolicy, Checked, Clock, Cpu, Deadline, Host, Kept, Kind, LogRing, Module, Purpose, Reason, Region, Stamps,
     SwitchPages as SwitchPagesSection, padded,
 };
 use handover::{Full, Writer};
@@ -93,6 +93,9 @@ pub fn write_record(
     // Where there are any the next image must know them.
     if !hand_over_state.ports.is_empty() {
         writer.each(Kind::Ports, hand_over_state.ports.iter().copied());
+    }
+    if let Some(seconds) = hand_over.confirm_within_s {
+        writer.one(Kind::Deadline, &Deadline { seconds: seconds.into(), zero: 0.into() });
     }
     writer.each(Kind::Guests, hand_over_state.guests.iter().copied());
     writer.each(Kind::GuestMemory, hand_over_state.memory.iter().copied());

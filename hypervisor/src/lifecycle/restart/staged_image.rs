@@ -11,7 +11,7 @@ use seal::{Check, Origin, Seal, Verify};
 use units::{ByteSize, PageSize, PhysAddr, PhysRange};
 
 use super::error::StageError;
-use super::trust;
+use super::{Terms, files, trust};
 use crate::arch::address::BOOT_MAPPED_BYTES;
 use crate::arch::lock::{LockError, LockedFrames};
 use crate::arch::memory::{self, OwnedFrames};
@@ -79,15 +79,14 @@ impl Slot {
 }
 
 impl StagedImage {
-    /// Puts the image in `file` into a slot. `is_downgrade`: the operator asks for an older image, if this is one. The
-    /// order of the steps is decided in [`::update::stage`].
-    pub fn place(file: &[u8], is_downgrade: bool) -> Result<Box<Self>, StageError> {
+    /// Puts the image in `file` into a slot. The order of the steps is decided in [`::update::stage`].
+    pub fn place(file: &[u8], terms: Terms) -> Result<Box<Self>, StageError> {
         let wanted = BOOT.get().map_or(Verify::default(), |(_, options)| options.verify);
         let policy = wanted.on_a_host_with_keys(!trust::keys().is_empty());
         if policy != wanted {
             log::warn!("option verify={wanted}: this host has keys, so images are checked ({policy})");
         }
-        let Placed { image, slot, sealed_bytes } = stage::place(&mut Placing { file, is_downgrade }, demands(policy))?;
+        let Placed { image, slot, sealed_bytes } = stage::place(&mut Placing { file, terms }, demands(policy))?;
         let check = Check::new(Engine::best(), sealed_bytes);
         Ok(Box::new(Self { image, slot, policy, check, ticks: 0 }))
     }
@@ -146,7 +145,7 @@ fn demands(policy: Verify) -> Policy {
 /// An image in a file that is put into a slot.
 struct Placing<'a> {
     file: &'a [u8],
-    is_downgrade: bool,
+    terms: Terms,
 }
 
 impl Placer for Placing<'_> {
@@ -159,10 +158,15 @@ impl Placer for Placing<'_> {
         Image::parse(self.file).map_err(StageError::Image)
     }
 
-    /// Refuses an image that is older than this host admits.
+    /// Refuses an image that is older than this host admits, or that would not return where no client confirms it.
     fn admit(&mut self, image: &Image) -> Result<(), StageError> {
         let (version, floor) = (image.security_version(), trust::floor());
-        floor.admit(version, self.is_downgrade).map_err(StageError::Downgrade)?;
+        if !self.terms.is_return {
+            floor.admit(version, self.terms.is_downgrade).map_err(StageError::Downgrade)?;
+        }
+        if self.terms.confirm_within_s.is_some() {
+            check_way_back(image)?;
+        }
         if version < floor.own {
             log::warn!("image {} {}: a downgrade to security version {version}", image.note().version(), image.build());
         }
@@ -207,6 +211,14 @@ impl Trusted {
         seal.compare(&check.digest()).map_err(StageError::Seal)?;
         Ok(Hashed { bytes, ticks: cpu::tsc().wrapping_sub(began) })
     }
+}
+
+/// Checks that the image returns to this one where no client confirms it.
+fn check_way_back(image: &Image) -> Result<(), StageError> {
+    if !image.knows_deadlines() {
+        return Err(StageError::KnowsNoDeadline);
+    }
+    files::own().map(drop).ok_or(StageError::NoWayBack)
 }
 
 fn judge(check: Check<Engine>, file: &[u8]) -> Result<Origin, StageError> {

@@ -45,6 +45,7 @@ pub fn stage(
     staged_image: Box<StagedImage>,
     source: Source,
     reason: Reason,
+    confirm_within_s: Option<u32>,
     pack: Pack,
 ) -> Result<Staged, (StageError, Source)> {
     if reason == Reason::Update
@@ -53,7 +54,7 @@ pub fn stage(
         return Err((StageError::Guests(problem), source));
     }
     let policy = staged_image.policy();
-    let stager = Stager { source, reason, pack, members: cpus::members() };
+    let stager = Stager { source, reason, confirm_within_s, pack, members: cpus::members() };
     let staged = stage::finish(stager, staged_image, policy, reason == Reason::Update);
     staged.map(|(ready, switch_pages)| Staged { hand_over: ready.0, switch_pages })
 }
@@ -92,6 +93,7 @@ fn refusal(next: &StagedImage, run: &Instance) -> Option<&'static str> {
 struct Stager {
     source: Source,
     reason: Reason,
+    confirm_within_s: Option<u32>,
     pack: Pack,
     members: Vec<Member>,
 }
@@ -160,6 +162,7 @@ impl stage::Stager for Stager {
             version: goods.version,
             staging_memory: goods.staging_memory,
             files: goods.files,
+            confirm_within_s: self.confirm_within_s,
             hand_over_state: Arc::new(goods.state),
             members: self.members,
         });

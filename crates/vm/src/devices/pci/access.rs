@@ -12,7 +12,8 @@ pub struct ConfigAccess {
     pub slot: Slot,
     first: u16,
     end: u16,
-    size: AccessSize,
+    /// How wide it is.
+    pub(super) size: AccessSize,
 }
 
 impl ConfigAccess {
@@ -36,6 +37,11 @@ impl ConfigAccess {
     /// The first register that is there.
     pub fn first(self) -> Option<u8> {
         self.registers().next().flatten()
+    }
+
+    /// Its offset in extended configuration space, which only the enhanced window reaches, if it begins there.
+    pub(super) fn extended(self) -> Option<u16> {
+        self.first.checked_sub(CONFIG_BYTES as u16)
     }
 
     /// Returns whether it touches registers of this range.

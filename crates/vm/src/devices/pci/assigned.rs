@@ -38,6 +38,7 @@ mod state;
 mod vectors;
 mod virtio;
 
+use ::pci::sriov::guest::GuestCapability;
 use handover::Full;
 use handover::state::DeviceKind;
 
@@ -58,7 +59,7 @@ use vectors::Vectors;
 
 pub use description::{Description, Identity, Range};
 pub use passed::{PASSED, Passed};
-pub use physical::{HostIdentity, Interrupts, LINE, Phase, Physical, Piece, Raised, Route};
+pub use physical::{HostIdentity, Interrupts, LINE, Phase, Physical, Piece, Raised, Route, VirtualFunctions};
 pub use problem::{Problem, Reason};
 pub use virtio::{Registers, Structures};
 
@@ -78,6 +79,8 @@ pub struct Assigned<P> {
     is_line_asserted: bool,
     /// What it decodes changed otherwise than by a write to the header.
     has_moved: bool,
+    /// Its SR-IOV capability, where virtual functions are approved.
+    sriov: Option<GuestCapability>,
 }
 
 impl<P: Physical> Assigned<P> {
@@ -85,6 +88,7 @@ impl<P: Physical> Assigned<P> {
     /// accessed.
     pub fn in_slot(slot: Slot, description: Description, physical: P) -> Option<Endpoint<Self>> {
         let (function, places) = space::build(&description)?;
+        let device = physical.virtual_functions().device;
         let assigned = Self {
             physical,
             description,
@@ -95,6 +99,7 @@ impl<P: Physical> Assigned<P> {
             phase: Phase::Ready,
             is_line_asserted: false,
             has_moved: false,
+            sriov: GuestCapability::new(description.virtual_functions, device),
         };
         Some(Endpoint::new(slot, function, assigned))
     }
@@ -128,8 +133,15 @@ impl<P: Physical> Assigned<P> {
         self.has_moved = true;
         self.lower(function, outputs);
         function.reset();
+        self.end_virtual_functions();
         self.vectors.close(&mut self.physical);
         self.command.pass(Command::quiet(), &mut self.physical)
+    }
+
+    fn end_virtual_functions(&mut self) {
+        let Some(sriov) = &mut self.sriov else { return };
+        sriov.reset();
+        self.physical.set_virtual_functions(0);
     }
 
     fn vanish(&mut self, function: &mut Function, outputs: &mut Outputs) {
@@ -170,10 +182,30 @@ impl<P: Physical> Assigned<P> {
 
 impl<P: Physical> Behind for Assigned<P> {
     fn kind(&self) -> u32 {
-        // An image that knows no lines is refused by this kind, which it does not know either.
-        let kind =
-            if self.description.line.is_some() { DeviceKind::LineFunction } else { DeviceKind::AssignedFunction };
+        // An image that knows neither lines nor virtual functions is refused by these kinds, which it does not know.
+        let kind = match (self.sriov, self.description.line) {
+            (Some(_), _) => DeviceKind::SriovFunction,
+            (None, Some(_)) => DeviceKind::LineFunction,
+            (None, None) => DeviceKind::AssignedFunction,
+        };
         kind as u32
+    }
+
+    fn read_extended(&self, offset: u16) -> u32 {
+        self.sriov.map_or(u32::MAX, |sriov| sriov.read(offset))
+    }
+
+    fn write_extended(&mut self, offset: u16, bytes: &[u8]) {
+        let Some(sriov) = &mut self.sriov else { return };
+        let before = sriov.wanted();
+        sriov.write(offset, bytes);
+        if sriov.wanted() != before {
+            self.physical.set_virtual_functions(sriov.wanted());
+        }
+    }
+
+    fn virtual_functions(&self) -> u8 {
+        self.sriov.map_or(0, |sriov| sriov.wanted())
     }
 
     fn read(&mut self, at: At, _: &mut Function, _: &mut Context<'_>) -> u64 {
@@ -238,6 +270,7 @@ impl<P: Physical> Behind for Assigned<P> {
         self.mapping.unmap_others(NOT_MAPPED, &self.description, &mut self.physical);
         self.has_moved = true;
         self.is_line_asserted = false;
+        self.end_virtual_functions();
         self.vectors.close(&mut self.physical);
         if !self.command.pass(Command::quiet(), &mut self.physical) {
             self.phase = Phase::Gone;

@@ -37,6 +37,22 @@ pub trait Behind: Send {
         let _ = (register, function, context);
     }
 
+    /// Reads the four bytes at an offset in extended configuration space.
+    fn read_extended(&self, offset: u16) -> u32 {
+        let _ = offset;
+        u32::MAX
+    }
+
+    /// The guest writes bytes of extended configuration space.
+    fn write_extended(&mut self, offset: u16, bytes: &[u8]) {
+        let _ = (offset, bytes);
+    }
+
+    /// Returns how many virtual functions it has: functions 1, 2 and so on of its device.
+    fn virtual_functions(&self) -> u8 {
+        0
+    }
+
     /// The guest has written a vector of the MSI-X table.
     fn after_vector_write(&mut self, vector: u16, function: &mut Function) {
         let _ = (vector, function);

@@ -216,8 +216,10 @@ impl PciBus {
         is_reached.then_some(ConfigAccess::by_port(slot, register, offset - DATA_OFFSET, size))
     }
 
+    /// The function in a slot, or else the one whose virtual function may be there.
     fn function(&self, slot: Slot) -> Option<&Mutex<dyn Configured>> {
-        Some(&self.functions[self.position(slot).ok()?].function)
+        let at = self.position(slot).or_else(|_| self.position(slot.first())).ok()?;
+        Some(&self.functions[at].function)
     }
 
     fn read_config(&self, access: Option<ConfigAccess>, size: AccessSize, context: &mut Context<'_>) -> u64 {

@@ -61,6 +61,31 @@ impl<D: Behind> Endpoint<D> {
     }
 }
 
+/// Registers of a virtual function that are not zero: what it is follows from the physical one, whose vendor and device
+/// it does not repeat (PCI Express Base 5.0, section 9.3.4.1).
+const VIRTUAL_IDENTITY: u8 = 0x00;
+const VIRTUAL_CLASS: u8 = 0x08;
+
+impl<D: Behind> Endpoint<D> {
+    /// Reads registers of a virtual function, which is there without ranges and capabilities.
+    fn read_virtual(&self, access: ConfigAccess) -> u64 {
+        if access.slot.function() > self.device.virtual_functions() {
+            return access.size.mask();
+        }
+        let byte = |register: Option<u8>| match register {
+            None | Some(VIRTUAL_IDENTITY..=3) => 0xff,
+            Some(register @ VIRTUAL_CLASS..=0xb) => self.function.read(register),
+            Some(_) => 0,
+        };
+        gathered(access.registers().map(byte))
+    }
+}
+
+/// A value of bytes, the lowest one first.
+fn gathered(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.enumerate().fold(0, |value, (index, byte)| value | u64::from(byte) << (8 * index))
+}
+
 impl<D: Behind> Device for Endpoint<D> {
     fn tag(&self) -> Tag {
         Tag { kind: self.device.kind(), instance: self.slot.0.into() }
@@ -133,19 +158,29 @@ impl<D: Behind> Device for Endpoint<D> {
 
 impl<D: Behind> Configured for Endpoint<D> {
     fn read_config(&mut self, access: ConfigAccess, context: &mut Context<'_>) -> u64 {
+        if !self.device.is_present() {
+            return access.size.mask();
+        }
+        if access.slot != self.slot {
+            return self.read_virtual(access);
+        }
+        if let Some(offset) = access.extended() {
+            let byte = |at: u16| self.device.read_extended(at).to_le_bytes()[usize::from(at % 4)];
+            return gathered((offset..).take(access.size.bytes()).map(byte));
+        }
         if let Some(first) = access.first() {
             self.device.before_config_read(first, &mut self.function, context);
         }
-        let is_present = self.device.is_present();
-        let there = |register: Option<u8>| register.filter(|_| is_present);
-        let byte = |register| there(register).map_or(0xff, |register| self.function.read(register));
-        let bytes = access.registers().map(byte).enumerate();
-        bytes.fold(0, |value, (index, byte)| value | u64::from(byte) << (8 * index))
+        let byte = |register: Option<u8>| register.map_or(0xff, |register| self.function.read(register));
+        gathered(access.registers().map(byte))
     }
 
     fn write_config(&mut self, access: ConfigAccess, value: u64, context: &mut Context<'_>) {
-        if !self.device.is_present() {
+        if !self.device.is_present() || access.slot != self.slot {
             return;
+        }
+        if let Some(offset) = access.extended() {
+            return self.device.write_extended(offset, &value.to_le_bytes()[..access.size.bytes()]);
         }
         for (register, byte) in access.registers().zip(value.to_le_bytes()) {
             if let Some(register) = register {

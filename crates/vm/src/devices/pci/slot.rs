@@ -14,6 +14,16 @@ impl Slot {
         Self(device << 3)
     }
 
+    /// The function's number in its device.
+    pub const fn function(self) -> u8 {
+        self.0 & 7
+    }
+
+    /// Function 0 of the same device.
+    pub const fn first(self) -> Self {
+        Self(self.0 & !7)
+    }
+
     /// The device's number.
     pub const fn device(self) -> u8 {
         self.0 >> 3

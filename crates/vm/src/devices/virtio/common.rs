@@ -37,8 +37,10 @@ pub(super) enum Effect {
 }
 
 impl Transport {
-    /// Reads some bytes; what lies past the last field is zero.
-    pub fn read_common(&self, at: u32, size: AccessSize) -> u64 {
+    /// Reads some bytes; what lies past the last field is zero. The status of a device that is not ready after its
+    /// reset is not zero yet (4.1.4.3.1).
+    pub fn read_common(&self, at: u32, size: AccessSize, is_ready: bool) -> u64 {
+        let is_resetting = self.status == 0 && !is_ready;
         let mut all = [0; BYTES + 8];
         let mut put = |at: u32, bytes: &[u8]| all[at as usize..][..bytes.len()].copy_from_slice(bytes);
         put(DEVICE_FEATURE_SELECT, &self.device_feature_select.to_le_bytes());
@@ -47,7 +49,7 @@ impl Transport {
         put(DRIVER_FEATURE, &half(self.accepted, self.driver_feature_select).to_le_bytes());
         put(CONFIG_VECTOR, &self.config_vector.to_le_bytes());
         put(QUEUES, &(self.slots.len() as u16).to_le_bytes());
-        put(STATUS, &[self.status]);
+        put(STATUS, &[if is_resetting { status::DEVICE_NEEDS_RESET } else { self.status }]);
         put(GENERATION, &[self.generation]);
         put(QUEUE_SELECT, &self.queue_select.to_le_bytes());
         // A queue that is not there has no descriptors.

@@ -65,6 +65,12 @@ pub trait VirtioDevice: Send {
         Ok(())
     }
 
+    /// Whether the device is done with a reset, or with power-on. A driver waits for that before it goes on (section
+    /// 4.1.4.3.2): a device that is not ready yet is one that takes longer.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
     /// The driver has reset a queue: the chains that the device holds of it are gone.
     fn reset_queue(&mut self, queue: u16) {
         let _ = queue;

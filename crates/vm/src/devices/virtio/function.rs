@@ -53,7 +53,7 @@ impl<D: VirtioDevice> Virtio<D> {
             return at.size.mask();
         }
         if let Some(place) = COMMON.place(at.offset) {
-            self.transport.read_common(place, at.size)
+            self.transport.read_common(place, at.size, self.device.is_ready())
         } else if let Some(place) = DEVICE.place(at.offset) {
             let mut bytes = [0; 8];
             self.device.read_config(place, &mut bytes[..at.size.bytes()]);

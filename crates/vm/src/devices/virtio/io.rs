@@ -38,6 +38,15 @@ impl Io<'_> {
         self.transport.queue(queue).map_or(Ok(false), |queue| queue.take(memory, chain))
     }
 
+    /// Follows a chain again that was taken and is not completed; false if the queue is not enabled any more.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub fn follow(&mut self, queue: u16, head: u16, chain: &mut Chain) -> Result<bool, Fault> {
+        let memory = self.memory;
+        self.transport.queue(queue).map_or(Ok(false), |queue| queue.follow(memory, head, chain).map(|()| true))
+    }
+
     /// Puts the chain that was taken last back: it is taken again.
     pub fn put_back(&mut self, queue: u16) {
         if let Some(queue) = self.transport.queue(queue) {

@@ -53,7 +53,9 @@ pub(super) fn save(bus: &Bus, into: &mut state::Devices, tail: &mut [u8]) -> Res
             | DeviceKind::VirtioRng
             | DeviceKind::VirtioConsole
             | DeviceKind::VirtioNet
-            | DeviceKind::VirtioVsock => return Err(Full),
+            | DeviceKind::SriovFunction
+            | DeviceKind::VirtioVsock
+            | DeviceKind::VirtioBlk => return Err(Full),
         }
     }
     into.small.pci_functions = U32::new(functions);
@@ -110,7 +112,9 @@ fn restore_device(device: &mut dyn Device, from: &state::Devices, functions: &[P
             | DeviceKind::VirtioRng
             | DeviceKind::VirtioConsole
             | DeviceKind::VirtioNet
-            | DeviceKind::VirtioVsock,
+            | DeviceKind::SriovFunction
+            | DeviceKind::VirtioVsock
+            | DeviceKind::VirtioBlk,
         )
         | None => Err(StateError { field: "devices", reason: "version 3 has no place for a device of this machine" }),
     }

@@ -39,7 +39,7 @@ pub struct Range {
 }
 
 /// A function as a guest is shown it. Everything else of it is hidden: its ROM, other capabilities, all of extended
-/// configuration space.
+/// configuration space but SR-IOV where it is approved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Description {
     /// What it is.
@@ -56,6 +56,8 @@ pub struct Description {
     pub has_express: bool,
     /// The guest may reset it by Device Control.
     pub has_reset: bool,
+    /// How many virtual functions of it the host has approved; 0: it shows no SR-IOV capability.
+    pub virtual_functions: u8,
     /// Where the registers of a virtio function are.
     pub virtio: Structures,
     /// The pin of the guest's I/O APIC for its INTx line.

@@ -2,6 +2,7 @@
 //! What the host does for a guest with a physical function. All of it is called while the function is locked.
 
 use ::pci::Bdf;
+use ::pci::sriov::enabling::Sizes;
 
 use crate::addr::{AccessSize, Gpa};
 
@@ -14,6 +15,15 @@ pub struct HostIdentity {
     pub msi: u8,
     /// The register of its MSI-X capability; 0 without one.
     pub msix: u8,
+}
+
+/// What a physical function states of its virtual ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VirtualFunctions {
+    /// Their device identifier.
+    pub device: u16,
+    /// Their ranges as powers of two, by base address register; 0 for none, and until they are enabled.
+    pub sizes: Sizes,
 }
 
 /// Where the host receives an interrupt.
@@ -125,6 +135,22 @@ pub trait Physical: Send {
 
     /// The guest has ended the interrupt of the line: if the line is still asserted, the host raises it again.
     fn unmask(&mut self);
+
+    /// The guest wants so many virtual functions, no more than are approved. The host enables and disables them later,
+    /// and may refuse that.
+    fn set_virtual_functions(&mut self, number: u8) {
+        let _ = number;
+    }
+
+    /// What is known of its virtual functions.
+    fn virtual_functions(&self) -> VirtualFunctions {
+        VirtualFunctions::default()
+    }
+
+    /// The image before has been asked for so many. The hardware is not accessed.
+    fn adopt_virtual_functions(&mut self, number: u8, known: VirtualFunctions) {
+        let _ = (number, known);
+    }
 
     /// Begins to reset the function, and places it again afterwards. When it is done, or has failed, the host calls
     /// `Endpoint::finish_reset`. False if it cannot be reset.

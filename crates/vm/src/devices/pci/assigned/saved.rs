@@ -5,6 +5,7 @@ use handover::state::{AssignedFunction, assigned_flag as flag};
 use zerocopy::FromBytes as _;
 
 use ::pci::Bdf;
+use ::pci::sriov::guest;
 
 use super::description::{Description, Identity, Range};
 use super::physical::{HostIdentity, Interrupts, Phase, Route};
@@ -62,12 +63,15 @@ impl Description {
             has_power: flags & flag::POWER != 0,
             has_express: flags & flag::EXPRESS != 0,
             has_reset: flags & flag::RESETS != 0,
+            virtual_functions: from.virtual_functions,
             virtio: structures(&from),
             line: from.line.checked_sub(1),
         };
         let has_pin = description.line.is_none_or(|line| PCI_PINS.contains(&line));
         let is_possible = flags & !flag::ALL == 0
             && has_pin
+            && description.virtual_functions <= guest::MOST
+            && (description.virtual_functions == 0 || description.has_express)
             && description.check_msix().is_ok()
             && description.has_registers_inside();
         if !is_possible || space::build(&description).is_none() {
@@ -108,7 +112,7 @@ impl Description {
             msi_register: host.msi,
             msix_register: host.msix,
             device_number: 0,
-            zero: 0,
+            virtual_functions: self.virtual_functions,
             virtio_bars: self.virtio.places.map(|place| place.map_or(0, |place| place.bar)),
             virtio_offsets: self.virtio.places.map(|place| place.map_or(0, |place| place.offset).into()),
             virtio_bytes: self.virtio.places.map(|place| place.map_or(0, |place| place.bytes).into()),

@@ -2,13 +2,15 @@
 //! A function's state in the hand-over: its description and what the guest has made of it, the MSI-X vectors that are
 //! open, and where the host receives each open vector.
 
+use ::pci::sriov::enabling;
+use ::pci::sriov::guest::GuestCapability;
 use handover::Full;
-use handover::state::{AssignedFunction, assigned_flag};
+use handover::state::{self, AssignedFunction, assigned_flag};
 use zerocopy::FromBytes as _;
 
 use super::description::Description;
 use super::passed::Command;
-use super::physical::{Interrupts, LINE, Phase, Physical, Route};
+use super::physical::{Interrupts, LINE, Phase, Physical, Route, VirtualFunctions};
 use super::saved;
 use super::vectors::Vectors;
 use super::{Assigned, StateError};
@@ -20,6 +22,8 @@ struct Adopted<'a> {
     interrupts: Interrupts,
     passed: u16,
     is_line_asserted: bool,
+    /// The SR-IOV capability, what is known of the virtual functions.
+    sriov: Option<(GuestCapability, VirtualFunctions)>,
     opened: &'a [[u8; 8]],
     routes: &'a [[u8; 8]],
 }
@@ -52,17 +56,46 @@ impl<P: Physical> Assigned<P> {
     pub(super) fn saved_bytes(&self) -> usize {
         let has_line = self.description.line.is_some();
         let words = self.vectors.opened.len() + self.vectors.most(self.description.msi) + usize::from(has_line);
-        size_of::<AssignedFunction>() + words * size_of::<u64>()
+        let sriov = self.sriov.map_or(0, |_| size_of::<state::VirtualFunctions>());
+        size_of::<AssignedFunction>() + sriov + words * size_of::<u64>()
     }
 
     pub(super) fn save_state(&self, into: &mut [u8]) -> Result<usize, Full> {
         let mut used = piece::save(&self.saved(), into)?;
+        if let Some(sriov) = &self.sriov {
+            used += piece::save(&self.saved_virtual(sriov), into.get_mut(used..).ok_or(Full)?)?;
+        }
         let line = self.description.line.map(|_| LINE);
         let routes = self.vectors.each().chain(line).map(|vector| saved::route_word(self.physical.route(vector)));
         for word in self.vectors.opened.iter().copied().chain(routes) {
             used += piece::save(&word.to_le_bytes(), into.get_mut(used..).ok_or(Full)?)?;
         }
         Ok(used)
+    }
+
+    fn saved_virtual(&self, sriov: &GuestCapability) -> state::VirtualFunctions {
+        let VirtualFunctions { device, sizes } = self.physical.virtual_functions();
+        let (control, number) = sriov.saved();
+        let (device, control, number) = (device.into(), control.into(), number.into());
+        state::VirtualFunctions { device, control, number, sizes, zero: 0.into() }
+    }
+
+    /// Reads what is saved of virtual functions, where the function may have any.
+    fn read_virtual<'a>(
+        &self,
+        from: &'a [u8],
+    ) -> Result<(Option<(GuestCapability, VirtualFunctions)>, &'a [u8]), StateError> {
+        if self.sriov.is_none() {
+            return Ok((None, from));
+        }
+        let cut_off = refused("what is saved of its virtual functions is cut off");
+        let (saved, rest) = state::VirtualFunctions::read_from_prefix(from).map_err(|_| cut_off)?;
+        let known = VirtualFunctions { device: saved.device.get(), sizes: saved.sizes };
+        let fresh = GuestCapability::new(self.description.virtual_functions, known.device);
+        let sriov = fresh.and_then(|fresh| fresh.restored(saved.control.get(), saved.number.get()));
+        let sriov = sriov.filter(|_| known.sizes.iter().all(|bits| *bits == 0 || enabling::BITS.contains(bits)));
+        let sriov = sriov.ok_or(refused("its virtual functions cannot be so"))?;
+        Ok((Some((sriov, known)), rest))
     }
 
     /// The hardware is not accessed: it is as the image before has left it.
@@ -73,6 +106,10 @@ impl<P: Physical> Assigned<P> {
         (self.phase, self.command.passed) = (adopted.phase, adopted.passed);
         let line = self.description.line.map(|_| LINE);
         self.physical.adopt(adopted.interrupts, &mut self.vectors.each().chain(line).zip(adopted.routes()));
+        if let Some((sriov, known)) = adopted.sriov {
+            self.physical.adopt_virtual_functions(sriov.wanted(), known);
+            self.sriov = Some(sriov);
+        }
         self.is_line_asserted = adopted.is_line_asserted && self.description.line.is_some();
         Ok(())
     }
@@ -84,6 +121,7 @@ impl<P: Physical> Assigned<P> {
             return Err(refused("it is another function's"));
         }
         let other_length = refused("its state has another length");
+        let (sriov, words) = self.read_virtual(words)?;
         let (words, rest) = words.as_chunks::<8>();
         let (opened, routes) = words.split_at_checked(self.vectors.opened.len()).ok_or(other_length)?;
         let adopted = Adopted {
@@ -91,6 +129,7 @@ impl<P: Physical> Assigned<P> {
             interrupts: saved::interrupts(state.interrupts)?,
             passed: state.passed.get(),
             is_line_asserted: state.flags.get() & assigned_flag::LINE_ASSERTED != 0,
+            sriov,
             opened,
             routes,
         };

@@ -3,6 +3,7 @@ mod interrupts;
 mod probing;
 mod properties;
 mod resets;
+mod sriov;
 mod states;
 mod virtio;
 mod windows;

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a server states of an export.
+
+use crate::limits::BLOCK_BYTES_MOST;
+use crate::problem::Problem;
+use crate::wire::flag;
+
+/// The largest payload where the server states none.
+const PAYLOAD_BYTES: u32 = 32 << 20;
+
+/// An export, as its server describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Export {
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Requests are multiples of so many bytes.
+    pub block: u32,
+    /// The most bytes of a request's data.
+    pub payload: u32,
+    pub(crate) flags: u16,
+}
+
+impl Export {
+    /// An export of these sizes.
+    ///
+    /// # Errors
+    /// The [`Problem`] with it.
+    pub(crate) fn new(bytes: u64, flags: u16, blocks: Option<(u32, u32)>) -> Result<Self, Problem> {
+        if i64::try_from(bytes).is_err() || flags & flag::HAS_FLAGS == 0 {
+            return Err(Problem::Size(bytes));
+        }
+        let (minimum, maximum) = blocks.unwrap_or((1, PAYLOAD_BYTES));
+        let is_good = minimum.is_power_of_two() && minimum <= BLOCK_BYTES_MOST && maximum >= BLOCK_BYTES_MOST;
+        if !is_good {
+            return Err(Problem::BlockSize { minimum, maximum });
+        }
+        let payload = maximum.min(PAYLOAD_BYTES) & !(BLOCK_BYTES_MOST - 1);
+        Ok(Self { bytes, block: minimum, payload, flags })
+    }
+
+    /// Whether requests that one of the same name has accepted fit this one: it is as large, and can do as much.
+    pub(crate) fn replaces(&self, before: &Self) -> bool {
+        let is_able = before.flags & !self.flags & (flag::FLUSH | flag::FUA | flag::TRIM | flag::WRITE_ZEROES) == 0;
+        is_able && self.bytes >= before.bytes && self.block <= before.block && self.payload >= before.payload
+    }
+
+    /// Whether it refuses changes.
+    pub fn is_read_only(&self) -> bool {
+        self.flags & flag::READ_ONLY != 0
+    }
+
+    pub(crate) fn can_flush(&self) -> bool {
+        self.flags & flag::FLUSH != 0
+    }
+
+    pub(crate) fn has_fua(&self) -> bool {
+        self.flags & flag::FUA != 0
+    }
+
+    pub(crate) fn can_trim(&self) -> bool {
+        self.flags & flag::TRIM != 0
+    }
+
+    pub(crate) fn can_write_zeroes(&self) -> bool {
+        self.flags & flag::WRITE_ZEROES != 0
+    }
+}

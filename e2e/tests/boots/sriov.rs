@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Virtual functions: Linux owns a network card and enables two, another Linux uses one of them.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use baton::config::{Guest, Image, Iommu, Model};
+use bundle::AssignedConfig;
+use e2e::host::Host;
+use e2e::old_image;
+use e2e::place::{Emulator, Kernel};
+use e2e::recipe::{Recipe, folder};
+use e2e::stock;
+use handover::state::DeviceKind;
+use lab::datagrams::Receiver;
+use wire::{EventKind, PciProgress, ReplyBody, RequestBody, UpdateBy, VmState};
+
+use super::Rule;
+use super::devices::card;
+
+pub const DRIVER_LONG_RULES: &[Rule] = &[
+    ("a_virtual_function_is_used_across_updates_and_revoked", a_virtual_function_is_used),
+    ("a_card_behind_no_bridge_gets_no_virtual_function", a_card_behind_no_bridge),
+    ("an_image_that_does_not_know_sriov_is_refused", an_image_without_sriov),
+];
+
+const PHYSICAL: &str = "8086:10c9";
+const VIRTUAL: (u16, u16) = (0x8086, 0x10ca);
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// A guest that has the card, and enables two virtual functions.
+fn service(folder: &std::path::Path) -> Result<Guest> {
+    let physical = AssignedConfig { selector: PHYSICAL.into(), virtual_functions: 2, ..AssignedConfig::default() };
+    let guest = stock::guest(folder, "service", Kernel::V6_1Full, &["igb"], "sriov:2,wait")?;
+    Ok(Guest { functions: vec![physical], ..guest })
+}
+
+fn recipe(iommu: Iommu) -> Recipe {
+    Recipe::new().cpus(2).on(Emulator::Ten).options("apic=xapic").with_devices(iommu, vec![card(Model::Igb)])
+}
+
+/// How many functions of the host are virtual ones.
+fn count(host: &mut Host) -> Result<usize> {
+    let functions = host.client()?.pci()?.1;
+    Ok(functions.iter().filter(|function| (function.vendor, function.device) == VIRTUAL).count())
+}
+
+fn has_so_many(host: &mut Host, wanted: usize) -> Result<()> {
+    for _ in 0..50 {
+        if count(host)? == wanted {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    bail!("there are {} virtual functions, not {wanted}", count(host)?)
+}
+
+fn assigned(host: &mut Host, body: RequestBody, wanted: PciProgress) -> Result<()> {
+    match host.client()?.request_within(LIMIT, body)? {
+        ReplyBody::PciAssignment { progress, .. } => ensure!(progress == wanted, "it is {progress:?}, not {wanted:?}"),
+        other => bail!("{other:?}"),
+    }
+    Ok(())
+}
+
+fn updates(host: &mut Host, generation: u64) -> Result<()> {
+    let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
+    match host.client()?.request_within(LIMIT, update)? {
+        ReplyBody::Updated(report) => ensure!(report.generation == generation, "{report:?}"),
+        other => bail!("{other:?}"),
+    }
+    Ok(())
+}
+
+fn a_virtual_function_is_used() -> Result<()> {
+    let (one, other, (_receiver, port)) = (folder()?, folder()?, Receiver::of_user_network()?);
+    let tasks = format!("stream:10.0.2.15:10.0.2.2:{port},wait");
+    let user = stock::guest(other.path(), "user", Kernel::V6_1Full, &["igbvf"], &tasks)?;
+    let user = Guest { autostart: false, ..user };
+    let mut host = recipe(Iommu::Intel).guest(service(one.path())?).guest(user).start()?;
+    host.limit(LIMIT);
+    host.guest_says("service", "sriov: 2 enabled")?;
+    has_so_many(&mut host, 2)?;
+    let first = RequestBody::PciAssign { function: "8086:10ca#1".into(), guest: "user".into(), without_reset: false };
+    assigned(&mut host, first, PciProgress::NextStart)?;
+    host.order(RequestBody::VmStart { name: "user".into() })?;
+    host.guest_says("user", "stream 0 ")?;
+    for generation in 2..=3 {
+        updates(&mut host, generation)?;
+        host.guest_says("user", "stream ")?;
+        has_so_many(&mut host, 2)?;
+    }
+    let physical = RequestBody::PciRelease { function: PHYSICAL.into(), guest: None, is_forced: true };
+    assigned(&mut host, physical, PciProgress::Done)?;
+    host.wait("the event of the virtual function", |seen| {
+        seen.events.iter().any(|event| {
+            matches!(event, EventKind::FunctionStopped { guest: Some(guest), reason, .. }
+                if guest == "user" && reason.contains("its physical function 0000:"))
+        })
+    })?;
+    has_so_many(&mut host, 0)?;
+    host.state("user", VmState::Running)?;
+    ensure!(!host.seen.console("service").contains("WRONG"), "{}", host.seen.console("service"));
+    host.powers_off()
+}
+
+/// Nothing states which addresses are free there.
+fn a_card_behind_no_bridge() -> Result<()> {
+    let folder = folder()?;
+    let mut host = recipe(Iommu::Amd).guest(service(folder.path())?).start()?;
+    host.limit(LIMIT);
+    let vm = host.state("service", VmState::Failed)?;
+    let is_named = |reason: &str| reason.contains("sriov = 2: no bridge is above it");
+    ensure!(vm.reason.as_deref().is_some_and(is_named), "{vm:?}");
+    host.powers_off()
+}
+
+fn an_image_without_sriov() -> Result<()> {
+    let folder = folder()?;
+    let path = folder.path().join("old.elf");
+    std::fs::write(&path, old_image::knowing_devices_up_to(DeviceKind::VirtioBlk)?)?;
+    let recipe = recipe(Iommu::Intel).guest(service(folder.path())?);
+    let mut host = Recipe { image: Image::File(path), ..recipe }.start()?;
+    host.limit(LIMIT);
+    host.guest_says("service", "sriov: 2 enabled")?;
+    let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
+    ensure!(refusal.to_string().contains("guest 'service': "), "{refusal:?}");
+    host.state("service", VmState::Running)?;
+    has_so_many(&mut host, 2)?;
+    host.powers_off()
+}
