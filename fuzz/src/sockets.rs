@@ -3,7 +3,6 @@
 //! room, and are reset meanwhile.
 
 use vm::addr::{AccessSize, Gpa};
-use vm::devices::device::Device as _;
 use vm::devices::virtio::{Chain, Fault, Io};
 use vm::devices::vsock::{Received, Taken, Vsock};
 use vm::memory::GuestMemory as _;

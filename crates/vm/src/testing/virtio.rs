@@ -74,12 +74,14 @@ impl<D: VirtioDevice> VirtioDriver<D> {
     }
 
     pub fn config(&mut self, register: u8, size: AccessSize) -> u64 {
-        let access = ConfigAccess::enhanced(register.into(), size).expect("it is on bus 0");
+        let access =
+            ConfigAccess::enhanced(u64::from(Self::SLOT.0) << 12 | u64::from(register), size).expect("it is on bus 0");
         self.endpoint.read_config(access, &mut self.world.context())
     }
 
     pub fn set_config(&mut self, register: u8, size: AccessSize, value: u64) {
-        let access = ConfigAccess::enhanced(register.into(), size).expect("it is on bus 0");
+        let access =
+            ConfigAccess::enhanced(u64::from(Self::SLOT.0) << 12 | u64::from(register), size).expect("it is on bus 0");
         self.endpoint.write_config(access, value, &mut self.world.context());
     }
 

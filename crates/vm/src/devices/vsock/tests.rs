@@ -81,7 +81,10 @@ fn pass(from: &mut Driver, to: &mut Driver) -> Option<Received> {
         Some(Received::All) => with(from, Vsock::done),
         Some(Received::Refused) | None => with(from, |vsock, io| vsock.refuse(packet.header(), io)),
         Some(Received::Sender(fault)) => with(from, |_, _| Err(fault)),
-        _ => with(from, |vsock, io| Ok(vsock.hold(&packet, io))),
+        _ => with(from, |vsock, io| {
+            vsock.hold(&packet, io);
+            Ok(())
+        }),
     };
     with(from, |vsock, io| vsock.end_sending(true, io));
     received
@@ -248,7 +251,10 @@ fn a_reset_on_the_way_gives_nothing_back() {
     let taken = with(&mut a, |vsock, io| vsock.take(&mut chain, io));
     let Some(Taken::Packet(packet)) = taken else { panic!("{taken:?}") };
     a.start(feature::VERSION_1);
-    with(&mut a, |vsock, io| Ok(vsock.hold(&packet, io)));
+    with(&mut a, |vsock, io| {
+        vsock.hold(&packet, io);
+        Ok(())
+    });
     with(&mut a, Vsock::done);
     with(&mut a, |vsock, io| vsock.refuse(packet.header(), io));
     assert_eq!(a.collect(TRANSMIT), None);
