@@ -138,6 +138,14 @@ pub const DEVICES: &[DeviceFormat] = &[
     ),
     device(DeviceKind::LineFunction, ASSIGNED),
     device(
+        DeviceKind::SriovFunction,
+        &[
+            structure::<state::PciFunction>(Part::Piece),
+            structure::<state::AssignedFunction>(Part::Piece),
+            structure::<state::VirtualFunctions>(Part::Piece),
+        ],
+    ),
+    device(
         DeviceKind::VirtioBlk,
         &[
             structure::<state::PciFunction>(Part::Piece),
@@ -146,14 +154,6 @@ pub const DEVICES: &[DeviceFormat] = &[
             structure::<state::Blk>(Part::Piece),
             structure::<state::BlkRequest>(Part::Piece),
             structure::<state::BlkWrite>(Part::Piece),
-        ],
-    ),
-    device(
-        DeviceKind::SriovFunction,
-        &[
-            structure::<state::PciFunction>(Part::Piece),
-            structure::<state::AssignedFunction>(Part::Piece),
-            structure::<state::VirtualFunctions>(Part::Piece),
         ],
     ),
 ];

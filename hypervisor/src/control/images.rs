@@ -11,9 +11,10 @@ use wire::{Refusal, RefusalCode, ReplyBody, UpdateBy, UploadKind};
 
 use crate::arch::{cpu, timer};
 use crate::lifecycle::restart::source::Source;
+use crate::lifecycle::restart::terms::Terms;
 use crate::lifecycle::restart::trust;
 use crate::lifecycle::restart::upload::Upload;
-use crate::lifecycle::restart::{Preparation, Refused, Restart, Terms};
+use crate::lifecycle::restart::{Preparation, Refused, Restart};
 
 /// After a slice of work this CPU's guests run for so many times as long before the next.
 const REST: u64 = 3;

@@ -33,6 +33,7 @@ pub mod source;
 pub mod staged_image;
 pub mod staging;
 pub mod successor;
+pub mod terms;
 pub mod trust;
 pub mod upload;
 
@@ -52,6 +53,7 @@ pub use leaving::{is_parking, park};
 use source::Source;
 use staged_image::StagedImage;
 use staging::Pack;
+use terms::Terms;
 
 /// A restart or an update that is being prepared, while guests run. Dropped, it gives everything back.
 pub struct Preparation {
@@ -60,17 +62,6 @@ pub struct Preparation {
     reason: Reason,
     terms: Terms,
     asked: u64,
-}
-
-/// The terms on which an image may replace the running one.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Terms {
-    /// The operator asks for an older image, if this is one.
-    pub is_downgrade: bool,
-    /// The host returns to the image before by itself. That one ran a moment ago, so its security version is no matter.
-    pub is_return: bool,
-    /// Seconds within which a client is to confirm the update, or the new image returns to this one.
-    pub confirm_within_s: Option<u32>,
 }
 
 /// A restart that there cannot be; nothing has changed.

@@ -11,7 +11,8 @@ use seal::{Check, Origin, Seal, Verify};
 use units::{ByteSize, PageSize, PhysAddr, PhysRange};
 
 use super::error::StageError;
-use super::{Terms, files, trust};
+use super::terms::Terms;
+use super::{files, trust};
 use crate::arch::address::BOOT_MAPPED_BYTES;
 use crate::arch::lock::{LockError, LockedFrames};
 use crate::arch::memory::{self, OwnedFrames};
