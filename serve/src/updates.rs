@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Updates of a host: those that clients of the service ask for, with their progress, and the times of all that the
-//! host's timeline shows, whoever has asked for them.
+//! host's timeline shows, also of those asked for elsewhere.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -198,7 +198,7 @@ impl Updates {
         }
     }
 
-    /// The host was switched on again: its generations begin with 1.
+    /// The host was powered on again: its generations begin with 1.
     pub fn begin_again(&mut self) {
         self.newest = 0;
     }

@@ -22,8 +22,10 @@
 //! | `signals` | its MSI and MSI-X registers |
 //! | [`routes`] | which interrupt a CPU's vector is |
 //! | [`stopping`] | functions that are refused too often |
+//! | `approving` | how many virtual functions a guest may enable |
 //! | [`virtual_functions`] | virtual functions, which the guest of the physical one enables (SR-IOV) |
 
+mod approving;
 mod choosing;
 pub mod function;
 pub mod functions;
@@ -77,15 +79,21 @@ pub fn holder(place: Bdf) -> Option<&'static Guest> {
     choosing::guest_of(place)
 }
 
-/// Gives a guest that starts the functions that it is assigned.
+/// Gives a guest that starts the functions that it is assigned. `revoke` is called for each before it is reset: its
+/// virtual functions end.
 ///
 /// # Errors
 /// Which one it cannot have, and why; it has none then.
-pub fn give(guest: &'static Guest, space: &Arc<Space>, machine: &Machine<GuestRam>) -> Result<Functions, String> {
+pub fn give(
+    guest: &'static Guest,
+    space: &Arc<Space>,
+    machine: &Machine<GuestRam>,
+    revoke: fn(Bdf),
+) -> Result<Functions, String> {
     let functions = Functions::new();
     for chosen in choosing::choose(guest)? {
         let place = chosen.place;
-        virtual_functions::revoke(place);
+        revoke(place);
         let renewed = resetting::renew(place, &chosen.capabilities, &chosen.reset);
         let given = renewed.and_then(|()| give_one(guest, space, machine, &functions, &chosen));
         if let Err(problem) = given {
@@ -124,7 +132,7 @@ fn prepare(guest: &'static Guest, space: &Arc<Space>, device: u8, chosen: &Chose
     physical.signals().set_line(line.filter(|_| description.line.is_some()));
     description.has_reset = description.has_express && matches!(chosen.reset, Reset::Alone(_));
     if chosen.virtual_functions > 0 {
-        let known = virtual_functions::known(place, &description, chosen.virtual_functions)?;
+        let known = approving::known(place, &description, chosen.virtual_functions)?;
         physical.set_known_virtual_functions(known);
         description.virtual_functions = chosen.virtual_functions;
     }

@@ -244,7 +244,7 @@ impl Owner {
         is_new
     }
 
-    /// Notes the updates that the host's timeline shows, whoever has asked for them.
+    /// Notes the updates that the host's timeline shows, also those asked for elsewhere.
     fn note_updates(&mut self, client: &mut Client) -> Result<()> {
         let runs = baton::commands::timeline::host_runs(client)?;
         self.shared.updates().observe(&runs);

@@ -2,7 +2,7 @@
 //! Records of a host's log and its events: the last ones, and counts of all.
 //!
 //! The host sends each unasked, and in pages when it is asked; one that comes twice is kept once. Both are numbered by
-//! the host. A host that was switched on again begins with 0.
+//! the host. A host that was powered on again begins with 0.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,7 +16,7 @@ mod tests;
 const MAX_LOG: usize = 2000;
 /// The most events that are kept.
 const MAX_EVENTS: usize = 1000;
-/// The beginning of the record by which a host logs a roll-back, whoever has asked for the update.
+/// The beginning of the record by which a host logs a roll-back, also of an update that was asked for elsewhere.
 const ROLLED_BACK: &str = "the update was rolled back after";
 
 /// A record, with the number that the service has given it.
@@ -54,7 +54,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// The host begins to number again: it was switched on.
+    /// The host begins to number again: it was powered on.
     pub fn begin_again(&mut self) {
         self.next.clear();
         self.next_event = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures of updates, whoever has asked for them.
+//! Figures of updates, also of those asked for elsewhere.
 
 use std::fmt;
 

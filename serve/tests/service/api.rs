@@ -239,7 +239,7 @@ fn a_host_that_falls_silent_keeps_nobody_else_waiting_and_goes_on_where_it_was()
 }
 
 #[test]
-fn a_host_that_was_switched_on_again_is_heard_from_its_first_event_on() {
+fn a_host_that_was_powered_on_again_is_heard_from_its_first_event_on() {
     let running = Running::start();
     running.post("/api/v1/hosts/rack1/guests/web/stop", b"");
     {

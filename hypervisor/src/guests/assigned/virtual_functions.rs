@@ -10,13 +10,12 @@
 //! What is wanted is compared with what there is, so that nothing is lost, neither in an update: the next image finds
 //! the virtual functions in the hardware as the state of the physical one states them.
 
-use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
 use ::pci::Bdf;
 use vm::devices::pci::Space as BarSpace;
-use vm::devices::pci::assigned::{Description, Phase, VirtualFunctions as Known};
+use vm::devices::pci::assigned::{Phase, VirtualFunctions as Known};
 
 use super::choosing::guest_of;
 use super::functions::Function;
@@ -25,23 +24,6 @@ use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
 use crate::guests::{events, pci};
 use crate::kernel::iommu::guests as iommu;
-
-/// Reads what a function that is to have so many states of its virtual ones.
-///
-/// # Errors
-/// It cannot have so many.
-pub fn known(place: Bdf, description: &Description, number: u8) -> Result<Known, String> {
-    let refused = |reason: &str| format!("sriov = {number}: {reason}");
-    if !description.has_express {
-        return Err(refused("it is no PCI Express function"));
-    }
-    let read = pci::sriov::read(place).ok_or_else(|| refused("it has no virtual functions"))?;
-    let read = read.map_err(|problem| refused(&problem.to_string()))?;
-    if read.total < number.into() {
-        return Err(format!("sriov = {number}: it has {} virtual functions", read.total));
-    }
-    Ok(Known { device: read.device, ..Known::default() })
-}
 
 /// A physical function with virtual ones, as its guest wants it.
 struct Wanted {

@@ -20,7 +20,7 @@ use super::config::{check_offered, counters_of, given_counters, lfence_serialize
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::{OutOfMemory, Virt};
 use crate::arch::{counters, cpu};
-use crate::guests::assigned;
+use crate::guests::assigned::{self, virtual_functions};
 use crate::guests::guest::{Guest, Guests};
 use crate::guests::networks;
 use crate::guests::sockets;
@@ -78,7 +78,7 @@ impl Instance {
         virtio::attach(guest, &mut machine)?;
         let nics = networks::attach(guest, &mut machine)?;
         let socket = sockets::attach(guest, &mut machine)?;
-        let functions = assigned::give(guest, &space, &machine)?;
+        let functions = assigned::give(guest, &space, &machine, virtual_functions::revoke)?;
         guest.health.reset();
         let instance = Arc::new(Self {
             guest,

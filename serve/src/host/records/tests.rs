@@ -25,7 +25,7 @@ fn a_record_that_comes_twice_is_kept_once_and_a_hole_is_counted() {
 }
 
 #[test]
-fn a_host_that_was_switched_on_again_is_heard_and_its_numbers_go_on() {
+fn a_host_that_was_powered_on_again_is_heard_and_its_numbers_go_on() {
     let mut records = Records::default();
     for sequence in 0..3 {
         records.note_event(event(sequence));
@@ -37,7 +37,7 @@ fn a_host_that_was_switched_on_again_is_heard_and_its_numbers_go_on() {
 }
 
 #[test]
-fn a_roll_back_is_counted_whoever_has_asked_for_the_update() {
+fn a_roll_back_is_counted_if_the_update_was_asked_for_elsewhere() {
     let mut records = Records::default();
     records.note(record(0, 0, "the update was rolled back after 120 us, and guests go on in the old image: x"));
     records.note(record(0, 1, "ready"));
