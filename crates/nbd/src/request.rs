@@ -138,4 +138,9 @@ impl Slot {
     pub fn command(&self) -> Command {
         if self.is_flushing { Command::Flush } else { self.request.command }
     }
+
+    /// Whether what is sent of it is to flush, by which nothing is read or changed.
+    pub fn is_flush(&self) -> bool {
+        self.command() == Command::Flush
+    }
 }

@@ -1,28 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The connection: from the first attempt to its end, and the next one.
 
-use super::receive::Reply;
-use super::{AGAIN, Budget, Client, News, OWN_FLUSH, Trouble};
+use super::budget::{Budget, Trouble};
+use super::config::News;
+use super::connection::{Link, Reply};
+use super::state::Client;
+use super::tags::{AGAIN, OWN_FLUSH};
 use crate::export::Export;
 use crate::handshake::Handshake;
 use crate::limits::{BACKOFF_MOST_NS, BACKOFF_NS, HANDSHAKE_NS};
 use crate::problem::Problem;
 use crate::request::{Slot, Stage};
 use crate::stream::{Driver, Status, Stream};
-
-/// The state of a connection.
-#[derive(Clone, Debug)]
-#[allow(clippy::large_enum_variant)] // One for each client.
-pub(super) enum Link {
-    /// There is none until this time.
-    Down { until_ns: u64 },
-    /// The stream connects.
-    Opening { until_ns: u64 },
-    /// Both sides negotiate.
-    Negotiating { until_ns: u64, handshake: Handshake },
-    /// Requests and replies.
-    Up,
-}
 
 impl Client {
     /// Works on the connection until nothing moves, or the budget is spent.

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the server sends: simple replies, and the data behind those of reads.
 
-use super::{AGAIN, Budget, Client, OWN_FLUSH, Trouble, is_flush};
+use super::budget::{Budget, Trouble};
+use super::state::Client;
+use super::tags::{AGAIN, OWN_FLUSH};
 use crate::journal::Kept;
 use crate::limits::PIECE_BYTES;
 use crate::problem::Problem;
 use crate::request::{Command, Failure, Stage};
 use crate::stream::{Driver, Stream};
 use crate::wire::{self, be32, be64};
-
-/// The part of a reply that has arrived.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reply {
-    pub bytes: [u8; wire::REPLY_BYTES],
-    pub got: usize,
-}
 
 impl Client {
     /// Receives a piece; false if there is none.
@@ -100,7 +95,7 @@ impl Client {
             match (slot.kept, tag) {
                 (Some(number), AGAIN) => journal.written_again(number, next_flush),
                 (Some(number), _) => journal.set(number, Kept::Answered(next_flush)),
-                (None, _) if is_flush(&slot) => journal.flushed(slot.flush),
+                (None, _) if slot.is_flush() => journal.flushed(slot.flush),
                 (None, _) => {}
             }
         }

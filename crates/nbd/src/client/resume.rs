@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A client's state as plain data, and a client that goes on from it.
 
-use super::{AGAIN, Client, OWN_FLUSH};
-use crate::client::link::Link;
-use crate::client::receive::Reply;
-use crate::client::send::Sending;
+use super::connection::{Link, Reply, Sending};
+use super::state::Client;
+use super::tags::{AGAIN, OWN_FLUSH};
 use crate::export::Export;
 use crate::journal::Kept;
 use crate::limits::{PART_BYTES, REQUESTS};

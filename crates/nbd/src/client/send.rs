@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the server is sent: one request after the other, with its data.
 
-use super::{AGAIN, Budget, Client, OWN_FLUSH, Trouble, is_flush};
+use super::budget::{Budget, Trouble};
+use super::connection::Sending;
+use super::state::Client;
+use super::tags::{AGAIN, OWN_FLUSH};
 use crate::export::Export;
 use crate::limits::{JOURNAL_PART_BYTES, PART_BYTES, PIECE_BYTES};
 use crate::request::{Command, Failure, Request, Slot, Stage};
 use crate::stream::{Driver, Stream};
 use crate::wire::{self, Header};
-
-/// The request that is being sent.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sending {
-    pub tag: u16,
-    /// Bytes of header and data that are sent.
-    pub sent: u32,
-}
 
 /// What to do with a request whose turn it is.
 enum Next {
@@ -139,7 +134,7 @@ impl Client {
         let (cookie, flush) = (self.cookie << 16 | u64::from(tag), self.flush);
         let slot = self.slot(tag);
         (slot.stage, slot.cookie) = (Stage::Sending, cookie);
-        if is_flush(slot) {
+        if slot.is_flush() {
             slot.flush = flush;
             self.flush += 1;
         }
@@ -169,7 +164,7 @@ impl Client {
 
     /// Queues a flush of the client's own, unless it would make no room, or one is on its way.
     fn flush_soon(&mut self) -> bool {
-        let flushes = self.slots.iter().filter(|slot| slot.is_in_flight() && is_flush(slot)).map(|slot| slot.flush);
+        let flushes = self.slots.iter().filter(|slot| slot.is_in_flight() && slot.is_flush()).map(|slot| slot.flush);
         let newest = flushes.max().unwrap_or(0);
         let is_useful = self.journal.as_ref().is_some_and(|journal| journal.wants_flush_after(newest));
         let own = self.slot(OWN_FLUSH);

@@ -17,7 +17,8 @@
 //!
 //! | module | section |
 //! |---|---|
-//! | `device` | 5.2.2, 5.2.3, 5.2.5: queue, features, initialization; the work of one turn |
+//! | `device` | 5.2.3, 5.2.5: features, initialization; the work of one turn |
+//! | `queue` | 5.2.2: the queue |
 //! | `config` | 5.2.4: the configuration |
 //! | `requests` | 5.2.6: what the driver asks |
 //! | `transfer` | 5.2.6: data and status |
@@ -25,6 +26,7 @@
 
 mod config;
 mod device;
+mod queue;
 mod requests;
 mod state;
 mod transfer;

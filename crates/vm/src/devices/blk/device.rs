@@ -7,21 +7,17 @@ use alloc::string::String;
 use ::virtio::{Chain, Fault};
 use handover::Full;
 use handover::state::DeviceKind;
-use nbd::{Client, Config, News, REQUESTS as MOST, Stream};
+use nbd::{Client, Config, News, Stream};
 
+use super::queue::{QUEUE_SIZES, REQUESTS};
+use super::requests::SERIAL_BYTES;
 use super::transfer::Transfer;
 use super::{config, requests, state};
 use crate::devices::StateError;
 use crate::devices::virtio::{Io, VirtioDevice};
 
-/// The queue.
-pub(super) const REQUESTS: u16 = 0;
-/// As many as the client holds requests: a chain's number is its tag.
-const QUEUE_SIZES: &[u16] = &[MOST as u16];
 /// Chains that one turn takes.
 const CHAINS: u32 = 64;
-/// Bytes of a serial number.
-pub(super) const SERIAL_BYTES: usize = 20;
 
 /// What a disk is.
 #[derive(Clone, Debug, PartialEq, Eq)]

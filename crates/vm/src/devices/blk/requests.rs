@@ -5,7 +5,7 @@ use ::virtio::{Chain, Fault};
 use nbd::{Client, Command, Failure, Request};
 
 use super::config::SECTOR_BYTES;
-use super::device::{REQUESTS, SERIAL_BYTES};
+use super::queue::REQUESTS;
 use crate::devices::virtio::Io;
 
 /// Types of requests.
@@ -21,6 +21,8 @@ pub(super) const HEADER_BYTES: u32 = 16;
 const RANGE_BYTES: u32 = 16;
 /// The storage of zeroes may be freed.
 const UNMAP: u32 = 1 << 0;
+/// Bytes of a serial number.
+pub(super) const SERIAL_BYTES: usize = 20;
 
 /// Statuses.
 const OK: u8 = 0;

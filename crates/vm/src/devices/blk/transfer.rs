@@ -4,7 +4,7 @@
 use ::virtio::{Chain, Fault};
 use nbd::{Driver, Failure};
 
-use super::device::REQUESTS;
+use super::queue::REQUESTS;
 use super::requests::{HEADER_BYTES, answer, status};
 use crate::devices::virtio::Io;
 
