@@ -11,18 +11,22 @@
 //! | [`Late`] | one | last of all | nothing |
 
 mod device_blocks;
+mod device_kinds;
 mod devices;
 mod host;
 mod registers;
 mod vcpu;
 mod vcpu_flags;
+mod virtio_blocks;
 
 pub use device_blocks::*;
+pub use device_kinds::*;
 pub use devices::*;
 pub use host::*;
 pub use registers::*;
 pub use vcpu::*;
 pub use vcpu_flags::*;
+pub use virtio_blocks::*;
 
 use zerocopy::little_endian::{U32, U64};
 

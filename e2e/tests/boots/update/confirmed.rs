@@ -37,7 +37,10 @@ fn order(by: UpdateBy, seconds: u32) -> RequestBody {
 fn update(host: &mut Host, by: UpdateBy, seconds: u32) -> Result<()> {
     loop {
         match host.client()?.request_within(BOOT_LIMIT, order(by, seconds)) {
-            Ok(ReplyBody::Updated(report)) => return Ok(ensure!(report.generation == 2, "{report:?}")),
+            Ok(ReplyBody::Updated(report)) => {
+                ensure!(report.generation == 2, "{report:?}");
+                return Ok(());
+            }
             Err(error) if is_starved(&error) => host.wait_a_moment()?,
             other => return other.map(drop).with_context(|| host.seen.to_string()),
         }
