@@ -97,9 +97,11 @@ build_tiny_guests() {
   done
 }
 
-# The folder of the modules that the guest of KVM takes, where set-up has fetched a kernel that has them.
+# The folder of the modules that the guest of KVM takes, where set-up has fetched a kernel that has them: for the demo it
+# fetches none.
 kvm_modules() {
-  find "$TARGET"/kernels/6.12/lib/modules -mindepth 1 -maxdepth 1 2>/dev/null | head -n 1
+  local folder="$TARGET/kernels/6.12/lib/modules"
+  [[ ! -d "$folder" ]] || find "$folder" -mindepth 1 -maxdepth 1 | head -n 1
 }
 
 # The programs of Linux guests, static. One build for all, so that what they depend on is built once. Their symbols
