@@ -80,6 +80,8 @@ pub enum Task {
     Replug(u64),
     /// Say how long the machine's CPUs were others'.
     Steal,
+    /// Keep the kernel's messages but errors off the console, where they cut programs' lines in two.
+    Quiet,
     /// Make the kernel show what every CPU does.
     Backtrace,
     /// Write and verify so many MiB of a disk, for ever, beside the tasks that follow.
@@ -193,6 +195,7 @@ fn task(word: &str) -> Result<Task, UnknownTask> {
         (Some("poll"), Some(time), None, _) => milliseconds(time).map(Task::Poll),
         (Some("mix"), Some(time), None, _) => milliseconds(time).map(Task::Mix),
         (Some("steal"), None, ..) => Some(Task::Steal),
+        (Some("quiet"), None, ..) => Some(Task::Quiet),
         (Some("backtrace"), None, ..) => Some(Task::Backtrace),
         (Some("stress"), Some(time), None, _) => milliseconds(time).map(Task::Stress),
         (Some("replug"), Some(times), None, _) => times.parse().ok().map(Task::Replug),

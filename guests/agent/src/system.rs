@@ -25,6 +25,14 @@ pub fn mount_all() -> Vec<String> {
     FILE_SYSTEMS.into_iter().filter_map(mount_one).collect()
 }
 
+/// Has the kernel print errors and worse on the console, and nothing else; its log has all.
+pub fn show_errors_only() {
+    const UP_TO_ERRORS: &str = "4";
+    if let Err(error) = fs::write("/proc/sys/kernel/printk", UP_TO_ERRORS) {
+        say!("baton-agent: the kernel goes on to print everything: {error}");
+    }
+}
+
 /// Powers off.
 pub fn power_off() -> ! {
     end(RebootCommand::PowerOff, "powering off")

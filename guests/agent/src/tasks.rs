@@ -31,6 +31,7 @@ pub fn run(task: Task) {
         Task::Stress(time) => stress::run(time),
         Task::Replug(times) => replug::run(times),
         Task::Steal => say!("steal: {} ms", machine::stolen_ms().map_or("unknown".to_owned(), |ms| ms.to_string())),
+        Task::Quiet => system::show_errors_only(),
         Task::Backtrace => system::show_backtraces(),
         Task::Disk(mebibytes) => disk::start(mebibytes),
         Task::Plugged(mebibytes) => plugged::start(disk::blocks(mebibytes)),
