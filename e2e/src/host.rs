@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use baton::client::Client;
 use lab::{Ending, Lab};
 use tempfile::TempDir;
-use wire::{EventKind, Refusal, RequestBody, UploadKind, VmInfo, VmState};
+use wire::{EventKind, Refusal, ReplyBody, RequestBody, UpdateBy, UploadKind, VmInfo, VmState};
 
 use crate::transcript::Transcript;
 
@@ -181,6 +181,16 @@ impl Host {
     /// Gives an order that the host takes.
     pub fn order(&mut self, body: RequestBody) -> Result<()> {
         self.client()?.order(body)
+    }
+
+    /// Updates by the host's own bundle; the next image is of this generation.
+    pub fn update_to(&mut self, generation: u64) -> Result<()> {
+        let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
+        match self.client()?.request_within(BOOT_LIMIT, update)? {
+            ReplyBody::Updated(report) => ensure!(report.generation == generation, "{report:?}"),
+            other => bail!("not the answer to an update: {other:?}"),
+        }
+        Ok(())
     }
 
     /// Gives an order that the host refuses, and returns the refusal.

@@ -3,7 +3,7 @@
 //! room, and are reset meanwhile.
 
 use vm::addr::{AccessSize, Gpa};
-use vm::devices::virtio::{Chain, Fault, Io};
+use vm::devices::virtio::{Chain, Fault};
 use vm::devices::vsock::{Received, Taken, Vsock};
 use vm::memory::GuestMemory as _;
 use vm::testing::{Between, VirtioDriver};
@@ -79,7 +79,7 @@ fn packet(guest: usize, input: &mut Input<'_>) -> Vec<u8> {
 /// Takes a packet to its receiver, as the host does. The guest may be reset in between.
 fn pass(drivers: &mut [Driver], guest: usize, is_reset: bool) {
     let mut chain = Chain::new();
-    let taken = with(&mut drivers[guest], |vsock, io| {
+    let taken = drivers[guest].with(|vsock, io| {
         vsock.begin_sending(io)?;
         vsock.take(&mut chain, io)
     });
@@ -101,45 +101,35 @@ fn pass(drivers: &mut [Driver], guest: usize, is_reset: bool) {
             }
             let header = *packet.header();
             match received {
-                Some(Received::All) => with(from, Vsock::done),
-                Some(Received::Part | Received::Full) => with(from, |vsock, io| {
+                Some(Received::All) => from.with(Vsock::done),
+                Some(Received::Part | Received::Full) => from.with(|vsock, io| {
                     vsock.hold(&packet, io);
                     Ok(())
                 }),
-                Some(Received::Sender(fault)) => with(from, |_, _| Err::<(), Fault>(fault)),
-                Some(Received::Refused) => with(from, |vsock, io| vsock.refuse(&header, io)),
+                Some(Received::Sender(fault)) => from.with(|_, _| Err::<(), Fault>(fault)),
+                Some(Received::Refused) => from.with(|vsock, io| vsock.refuse(&header, io)),
                 None => {
                     assert_ne!(other.status() & 64, 0, "at fault, and needs no reset");
-                    with(from, |vsock, io| vsock.refuse(&header, io))
+                    from.with(|vsock, io| vsock.refuse(&header, io))
                 }
             };
         }
         Some(Taken::Refused(header)) => {
             if let Some(other) = drivers.get_mut(header.destination.cid.wrapping_sub(FIRST) as usize) {
-                with(other, |vsock, io| vsock.reset_end(header.destination.port, header.source, io));
+                other.with(|vsock, io| vsock.reset_end(header.destination.port, header.source, io));
             }
-            with(&mut drivers[guest], |vsock, io| vsock.refuse(&header, io));
+            drivers[guest].with(|vsock, io| vsock.refuse(&header, io));
         }
-        Some(Taken::Dropped) => drop(with(&mut drivers[guest], Vsock::done)),
+        Some(Taken::Dropped) => drop(drivers[guest].with(Vsock::done)),
         Some(Taken::Nothing | Taken::Blocked) | None => {}
     }
     if drivers[guest].endpoint.virtio_device().take_was_reset() {
         let cid = FIRST + guest as u32;
         for (number, other) in drivers.iter_mut().enumerate() {
             if number != guest {
-                with(other, |vsock, io| vsock.reset_all_of(cid, io));
+                other.with(|vsock, io| vsock.reset_all_of(cid, io));
             }
         }
     }
-    with(&mut drivers[guest], |vsock, io| vsock.end_sending(true, io));
-}
-
-fn with<R>(driver: &mut Driver, act: impl FnOnce(&mut Vsock, &mut Io<'_>) -> Result<R, Fault>) -> Option<R> {
-    let mut found = None;
-    let world = &mut driver.world;
-    driver.endpoint.work(&world.memory, &mut world.outputs, |vsock, io| {
-        found = Some(act(vsock, io)?);
-        Ok(())
-    });
-    found
+    drivers[guest].with(|vsock, io| vsock.end_sending(true, io));
 }

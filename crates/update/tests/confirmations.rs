@@ -1,31 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Updates that a client confirms, or does not: in virtual time.
 
-use std::cell::Cell;
-
 use proptest::prelude::*;
 use update::confirm::{Confirmation, TooLate};
-use update::platform::Clock;
+use update::platform::Clock as _;
 
-/// A tick is a microsecond.
-#[derive(Default)]
-struct Time(Cell<u64>);
+mod virtual_time;
+
+use virtual_time::{Time, at};
 
 const SECOND: u64 = 1_000_000;
-
-impl Clock for Time {
-    fn now(&self) -> u64 {
-        self.0.get()
-    }
-
-    fn ticks(&self, us: u64) -> u64 {
-        us
-    }
-}
-
-fn at(us: u64) -> Time {
-    Time(Cell::new(us))
-}
 
 fn begun(seconds: u32) -> Confirmation {
     Confirmation::begin(Some(seconds), &at(0))

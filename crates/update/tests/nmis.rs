@@ -1,27 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The NMIs that an image claims, in virtual time.
 
-use std::cell::Cell;
-
 use update::nmi::{Claim, ExpectedNmis};
-use update::platform::Clock;
 
-/// A tick is a microsecond.
-struct Time(Cell<u64>);
+mod virtual_time;
 
-impl Clock for Time {
-    fn now(&self) -> u64 {
-        self.0.get()
-    }
-
-    fn ticks(&self, us: u64) -> u64 {
-        us
-    }
-}
-
-fn at(us: u64) -> Time {
-    Time(Cell::new(us))
-}
+use virtual_time::at;
 
 const NO: Claim = Claim { is_expected: false, arm_again_us: None };
 const YES: Claim = Claim { is_expected: true, arm_again_us: None };

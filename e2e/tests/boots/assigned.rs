@@ -158,7 +158,7 @@ fn edu_transfers_across_updates(iommu: Iommu) -> Result<()> {
     for generation in 2..=4 {
         host.limit(Duration::from_secs(30));
         host.guest_says("edu", "edu: stream ")?;
-        updated(&mut host, generation)?;
+        host.update_to(generation)?;
     }
     host.guest_says("edu", "lost=0 double=0 wrong=0 stuck=0")?;
     ensure!(!host.seen.console("edu").contains("WRONG"), "{}", host.seen.console("edu"));
@@ -179,22 +179,13 @@ fn edu_and_disk(cmdline: &str) -> Result<Guest> {
     Ok(guest)
 }
 
-fn updated(host: &mut Host, generation: u64) -> Result<()> {
-    let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
-    match host.client()?.request_within(Duration::from_secs(60), update)? {
-        ReplyBody::Updated(report) => ensure!(report.generation == generation, "{report:?}"),
-        other => bail!("{other:?}"),
-    }
-    Ok(())
-}
-
 /// A reset is under way nearly all the time.
 fn a_guest_resets_its_disk(iommu: Iommu) -> Result<()> {
     let mut host = start(iommu, vec![Device::Edu, disk(0)], edu_and_disk("do=disk rounds=15")?)?;
     host.limit(Duration::from_secs(60));
     host.guest_says("edu", "edu: disk: reset 0")?;
     for generation in 2..=4 {
-        updated(&mut host, generation)?;
+        host.update_to(generation)?;
     }
     host.guest_says("edu", "edu: disk: reset 14")?;
     host.guest_says("edu", "edu: disk: ok")?;
@@ -232,7 +223,7 @@ fn an_image_that_does_not_reset_is_refused() -> Result<()> {
     host.guest_says("edu", "edu: stream ")?;
     host.order(RequestBody::VmStop { name: "edu".into() })?;
     host.state("edu", VmState::Stopped)?;
-    updated(&mut host, 2)?;
+    host.update_to(2)?;
     host.powers_off()
 }
 
@@ -394,7 +385,7 @@ fn a_function_that_storms_is_stopped() -> Result<()> {
     host.limit(Duration::from_secs(60));
     is_stopped(&mut host, 1)?;
     host.beats("neighbour", 5)?;
-    updated(&mut host, 2)?;
+    host.update_to(2)?;
     host.guest_says("edu", "edu: stream ")?;
     is_listed_as_stopped(&mut host)?;
     ensure!(!host.seen.console("edu").contains("WRONG"), "{}", host.seen);

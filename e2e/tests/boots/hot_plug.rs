@@ -57,7 +57,7 @@ fn release(guest: Option<&str>, is_forced: bool) -> RequestBody {
 }
 
 /// Gives an order that the host takes, with this progress.
-fn changes(host: &mut Host, body: RequestBody, wanted: PciProgress) -> Result<()> {
+pub(super) fn changes(host: &mut Host, body: RequestBody, wanted: PciProgress) -> Result<()> {
     match host.client()?.request_within(LIMIT, body)? {
         ReplyBody::PciAssignment { progress, .. } => ensure!(progress == wanted, "it is {progress:?}, not {wanted:?}"),
         other => bail!("{other:?}"),
@@ -70,15 +70,6 @@ fn is_refused(host: &mut Host, body: RequestBody, parts: &[&str]) -> Result<()> 
     let text = refusal.to_string();
     let is_expected = refusal.code == RefusalCode::WrongState && parts.iter().all(|part| text.contains(part));
     ensure!(is_expected, "no {parts:?}: {refusal:?}");
-    Ok(())
-}
-
-fn updates(host: &mut Host, generation: u64) -> Result<()> {
-    let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
-    match host.client()?.request_within(LIMIT, update)? {
-        ReplyBody::Updated(report) => ensure!(report.generation == generation, "{report:?}"),
-        other => bail!("{other:?}"),
-    }
     Ok(())
 }
 
@@ -102,7 +93,7 @@ fn linux_gets_a_disk() -> Result<()> {
     host.guest_says("linux", "plugged 0: /dev/nvme0n1")?;
     host.guest_says("linux", " wrong=0 errors=0 slowest_us=")?;
     is_refused(&mut host, assign("other"), &["assigned to guest 'linux'"])?;
-    updates(&mut host, 2)?;
+    host.update_to(2)?;
     host.guest_says("linux", " wrong=0 errors=0 slowest_us=")?;
     changes(&mut host, release(None, false), PciProgress::Asked)?;
     host.guest_says("linux", "plugged 0: gone")?;
@@ -183,7 +174,7 @@ fn a_guest_that_was_asked_ejects_in_the_next_image() -> Result<()> {
     host.state("linux", VmState::Paused)?;
     changes(&mut host, release(Some("linux"), false), PciProgress::Asked)?;
     for generation in 2..=3 {
-        updates(&mut host, generation)?;
+        host.update_to(generation)?;
     }
     ensure!(!host.seen.events.iter().any(|event| is_ejected(event, "linux")), "{}", host.seen);
     host.order(RequestBody::VmResume { name: "linux".into() })?;
@@ -242,11 +233,11 @@ fn images_without_hot_plug() -> Result<()> {
     let mut host = recipe.start()?;
     host.limit(LIMIT * 2);
     host.guest_says("linux", "baton-agent: init reached")?;
-    updates(&mut host, 2)?;
+    host.update_to(2)?;
     // As the only function it is in the first device, where an image of old expects it.
     changes(&mut host, assign_first("linux"), PciProgress::Done)?;
     host.guest_says("linux", " wrong=0 errors=0 slowest_us=")?;
-    updates(&mut host, 3)?;
+    host.update_to(3)?;
     host.guest_says("linux", " wrong=0 errors=0 slowest_us=")?;
     changes(&mut host, assign_other("neighbour"), PciProgress::Done)?;
     let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };

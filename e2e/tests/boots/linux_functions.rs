@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use baton::config::{Guest, Iommu, Model};
 use bundle::AssignedConfig;
 use e2e::host::Host;
@@ -15,7 +15,6 @@ use e2e::recipe::{Recipe, folder};
 use e2e::stock;
 use lab::datagrams::Receiver;
 use lab::echo::Echo;
-use wire::{ReplyBody, RequestBody, UpdateBy};
 
 use super::Rule;
 use super::devices::{card, disk};
@@ -65,7 +64,6 @@ const NVME: &str = "1b36:0010";
 /// Updates, and the least time from one to the next.
 const FEW: (u64, Duration) = (3, Duration::ZERO);
 const MANY: (u64, Duration) = (200, Duration::from_secs(3));
-const UPDATE_LIMIT: Duration = Duration::from_secs(60);
 const LIMIT: Duration = Duration::from_secs(300);
 /// For [`MANY`], on a machine that does other work as well.
 const LONG_LIMIT: Duration = Duration::from_secs(3000);
@@ -90,11 +88,7 @@ fn goes_on(iommu: Iommu, card: &Card, (updates, interval): (u64, Duration), limi
     let begin = receiver.now();
     for generation in 2..2 + updates {
         let next = Instant::now() + interval;
-        let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
-        match host.client()?.request_within(UPDATE_LIMIT, update)? {
-            ReplyBody::Updated(report) => ensure!(report.generation == generation, "{report:?}"),
-            other => bail!("{other:?}"),
-        }
+        host.update_to(generation)?;
         host.guest_says(LINUX, " wrong=0 errors=0 slowest_us=")?;
         sleep(next.saturating_duration_since(Instant::now()));
     }
@@ -115,11 +109,7 @@ fn resets_its_disk(iommu: Iommu) -> Result<()> {
     host.guest_says(LINUX, "reset: ")?;
     host.guest_says(LINUX, "5 times, slowest_ms=")?;
     for generation in 2..4 {
-        let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
-        match host.client()?.request_within(UPDATE_LIMIT, update)? {
-            ReplyBody::Updated(report) => ensure!(report.generation == generation, "{report:?}"),
-            other => bail!("{other:?}"),
-        }
+        host.update_to(generation)?;
     }
     host.guest_says(LINUX, " wrong=0 errors=0 slowest_us=")?;
     let console = host.seen.console(LINUX);

@@ -4,14 +4,14 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Result, anyhow, ensure};
 use baton::config::Guest;
 use bundle::{NetworkConfig, NicConfig, NicVlans};
 use e2e::host::Host;
 use e2e::place::Kernel;
 use e2e::recipe::{Recipe, folder};
 use e2e::stock;
-use wire::{NetPort, ReplyBody, RequestBody, UpdateBy};
+use wire::{NetPort, RequestBody};
 
 use super::Rule;
 
@@ -34,7 +34,6 @@ const LIMIT: Duration = Duration::from_secs(600);
 /// Longest wait for a frame, and the time between two checks.
 const RECEIVE_LIMIT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-const UPDATE_LIMIT: Duration = Duration::from_secs(60);
 
 fn nic(last: u8) -> NicConfig {
     NicConfig {
@@ -64,23 +63,25 @@ fn start(kernel: Kernel, tasks: &str) -> Result<Host> {
 fn keep_a_connection(kernel: Kernel, updates: u64) -> Result<()> {
     let mut host = start(kernel, "stream:10.9.0.2:10.9.0.1:9,echo:10.9.0.1:7")?;
     host.limit(LIMIT);
-    host.guest_says(CLIENT, "echo 0 ")?;
-    for generation in 2..2 + updates {
-        let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
-        match host.client()?.request_within(UPDATE_LIMIT, update)? {
-            ReplyBody::Updated(report) => ensure!(report.generation == generation, "{report:?}"),
-            other => bail!("{other:?}"),
-        }
-        // The line that follows may be of blocks before the update; the second one is not.
-        host.guest_says(CLIENT, "echo ")?;
-        host.guest_says(CLIENT, "echo ")?;
-    }
-    for guest in [SERVER, CLIENT] {
-        let console = host.seen.console(guest);
-        ensure!(!["WRONG", "timed out"].iter().any(|word| console.contains(word)), "{guest}: {console}");
-    }
+    echoes_across_updates(&mut host, [SERVER, CLIENT], updates)?;
     ports_are_counted(&mut host)?;
     host.powers_off()
+}
+
+/// The client's blocks go to the server and back during so many updates, and no connection ends.
+pub(super) fn echoes_across_updates(host: &mut Host, [server, client]: [&str; 2], updates: u64) -> Result<()> {
+    host.guest_says(client, "echo 0 ")?;
+    for generation in 2..2 + updates {
+        host.update_to(generation)?;
+        // The line that follows may be of blocks before the update; the second one is not.
+        host.guest_says(client, "echo ")?;
+        host.guest_says(client, "echo ")?;
+    }
+    for guest in [server, client] {
+        let console = host.seen.console(guest);
+        ensure!(!["WRONG", "timed out", "has ended"].iter().any(|word| console.contains(word)), "{guest}: {console}");
+    }
+    Ok(())
 }
 
 fn ports_are_counted(host: &mut Host) -> Result<()> {

@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use baton::config::{Device, Guest, Image, Iommu};
 use bundle::AssignedConfig;
 use e2e::host::Host;
 use e2e::old_image;
 use e2e::recipe::{Recipe, folder, tiny};
 use handover::state::DeviceKind;
-use wire::{ReplyBody, RequestBody, UpdateBy};
+use wire::{RequestBody, UpdateBy};
 
 use super::Rule;
 
@@ -40,15 +40,6 @@ fn start(iommu: Iommu, guest: Guest) -> Result<Host> {
     Recipe::new().cpus(2).with_devices(iommu, vec![Device::Edu]).guest(guest).start()
 }
 
-fn update(host: &mut Host, generation: u64) -> Result<()> {
-    let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
-    match host.client()?.request_within(Duration::from_secs(60), update)? {
-        ReplyBody::Updated(report) => ensure!(report.generation == generation, "{report:?}"),
-        other => bail!("{other:?}"),
-    }
-    Ok(())
-}
-
 /// The device interrupts all the time, also while the host is updated.
 fn comes_once(iommu: Iommu) -> Result<()> {
     const ROUNDS: usize = 4;
@@ -57,7 +48,7 @@ fn comes_once(iommu: Iommu) -> Result<()> {
     host.limit(Duration::from_secs(60));
     host.guest_says("edu", "edu: intx: going")?;
     for generation in 2..=3 {
-        update(&mut host, generation)?;
+        host.update_to(generation)?;
         host.guest_says("edu", "edu: intx running n=500 came=500")?;
     }
     for _ in 2..ROUNDS {

@@ -3,16 +3,17 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use baton::config::Guest;
 use bundle::VsockConfig;
 use e2e::host::Host;
 use e2e::place::Kernel;
 use e2e::recipe::{Recipe, folder};
 use e2e::stock;
-use wire::{ReplyBody, RequestBody, UpdateBy};
+use wire::RequestBody;
 
 use super::Rule;
+use super::networks::echoes_across_updates;
 
 pub const RULES: &[Rule] =
     &[("stock_guests_keep_a_virtio_socket_across_an_update", || keep_a_connection(Kernel::Default, 1))];
@@ -33,7 +34,6 @@ const DRIVERS: &[&str] = &["virtio_pci", "vmw_vsock_virtio_transport"];
 const MANY: u64 = 20;
 /// Each guest has to boot and to answer, on a machine that does other work as well.
 const LIMIT: Duration = Duration::from_secs(600);
-const UPDATE_LIMIT: Duration = Duration::from_secs(60);
 
 /// A server, and a client with these tasks, which may connect to it and not the reverse.
 fn start(kernel: Kernel, tasks: (&str, &str)) -> Result<Host> {
@@ -52,21 +52,7 @@ fn start(kernel: Kernel, tasks: (&str, &str)) -> Result<Host> {
 /// Blocks of 4 KiB go to the other guest and back, and each is verified.
 fn keep_a_connection(kernel: Kernel, updates: u64) -> Result<()> {
     let mut host = start(kernel, ("vsock-serve:7", "vsock-echo:100:7"))?;
-    host.guest_says(CLIENT, "echo 0 ")?;
-    for generation in 2..2 + updates {
-        let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
-        match host.client()?.request_within(UPDATE_LIMIT, update)? {
-            ReplyBody::Updated(report) => ensure!(report.generation == generation, "{report:?}"),
-            other => bail!("{other:?}"),
-        }
-        // The line that follows may be of blocks before the update; the second one is not.
-        host.guest_says(CLIENT, "echo ")?;
-        host.guest_says(CLIENT, "echo ")?;
-    }
-    for guest in [SERVER, CLIENT] {
-        let console = host.seen.console(guest);
-        ensure!(!["WRONG", "timed out", "has ended"].iter().any(|word| console.contains(word)), "{guest}: {console}");
-    }
+    echoes_across_updates(&mut host, [SERVER, CLIENT], updates)?;
     host.powers_off()
 }
 

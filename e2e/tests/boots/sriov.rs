@@ -13,10 +13,11 @@ use e2e::recipe::{Recipe, folder};
 use e2e::stock;
 use handover::state::DeviceKind;
 use lab::datagrams::Receiver;
-use wire::{EventKind, PciProgress, ReplyBody, RequestBody, UpdateBy, VmState};
+use wire::{EventKind, PciProgress, RequestBody, UpdateBy, VmState};
 
 use super::Rule;
 use super::devices::card;
+use super::hot_plug::changes;
 
 pub const DRIVER_LONG_RULES: &[Rule] = &[
     ("a_virtual_function_is_used_across_updates_and_revoked", a_virtual_function_is_used),
@@ -55,23 +56,6 @@ fn has_so_many(host: &mut Host, wanted: usize) -> Result<()> {
     bail!("there are {} virtual functions, not {wanted}", count(host)?)
 }
 
-fn assigned(host: &mut Host, body: RequestBody, wanted: PciProgress) -> Result<()> {
-    match host.client()?.request_within(LIMIT, body)? {
-        ReplyBody::PciAssignment { progress, .. } => ensure!(progress == wanted, "it is {progress:?}, not {wanted:?}"),
-        other => bail!("{other:?}"),
-    }
-    Ok(())
-}
-
-fn updates(host: &mut Host, generation: u64) -> Result<()> {
-    let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
-    match host.client()?.request_within(LIMIT, update)? {
-        ReplyBody::Updated(report) => ensure!(report.generation == generation, "{report:?}"),
-        other => bail!("{other:?}"),
-    }
-    Ok(())
-}
-
 fn a_virtual_function_is_used() -> Result<()> {
     let (one, other, (_receiver, port)) = (folder()?, folder()?, Receiver::of_user_network()?);
     let tasks = format!("stream:10.0.2.15:10.0.2.2:{port},wait");
@@ -82,16 +66,16 @@ fn a_virtual_function_is_used() -> Result<()> {
     host.guest_says("service", "sriov: 2 enabled")?;
     has_so_many(&mut host, 2)?;
     let first = RequestBody::PciAssign { function: "8086:10ca#1".into(), guest: "user".into(), without_reset: false };
-    assigned(&mut host, first, PciProgress::NextStart)?;
+    changes(&mut host, first, PciProgress::NextStart)?;
     host.order(RequestBody::VmStart { name: "user".into() })?;
     host.guest_says("user", "stream 0 ")?;
     for generation in 2..=3 {
-        updates(&mut host, generation)?;
+        host.update_to(generation)?;
         host.guest_says("user", "stream ")?;
         has_so_many(&mut host, 2)?;
     }
     let physical = RequestBody::PciRelease { function: PHYSICAL.into(), guest: None, is_forced: true };
-    assigned(&mut host, physical, PciProgress::Done)?;
+    changes(&mut host, physical, PciProgress::Done)?;
     host.wait("the event of the virtual function", |seen| {
         seen.events.iter().any(|event| {
             matches!(event, EventKind::FunctionStopped { guest: Some(guest), reason, .. }

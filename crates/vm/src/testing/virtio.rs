@@ -8,7 +8,7 @@ use crate::addr::{AccessSize, Gpa};
 use crate::devices::InterruptMessage;
 use crate::devices::device::{At, Device as _};
 use crate::devices::pci::{ConfigAccess, Configured as _, Endpoint, Slot};
-use crate::devices::virtio::{Virtio, VirtioDevice, in_slot};
+use crate::devices::virtio::{Fault, Io, Virtio, VirtioDevice, in_slot};
 use crate::memory::GuestMemory as _;
 
 /// Descriptors of each queue.
@@ -191,6 +191,17 @@ impl<D: VirtioDevice> VirtioDriver<D> {
 
     pub fn notify(&mut self, queue: u16) {
         self.write(Self::NOTIFY + 4 * u64::from(queue), AccessSize::Word, queue.into());
+    }
+
+    /// Has the device act on its queues, as the host does; `None` if it has then failed.
+    pub fn with<R>(&mut self, act: impl FnOnce(&mut D, &mut Io<'_>) -> Result<R, Fault>) -> Option<R> {
+        let mut found = None;
+        let world = &mut self.world;
+        self.endpoint.work(&world.memory, &mut world.outputs, |device, io| {
+            found = Some(act(device, io)?);
+            Ok(())
+        });
+        found
     }
 
     pub fn poll(&mut self) {

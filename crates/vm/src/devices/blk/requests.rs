@@ -9,12 +9,12 @@ use super::queue::REQUESTS;
 use crate::devices::virtio::Io;
 
 /// Types of requests.
-const IN: u32 = 0;
-const OUT: u32 = 1;
-const FLUSH: u32 = 4;
-const GET_ID: u32 = 8;
-const DISCARD: u32 = 11;
-const WRITE_ZEROES: u32 = 13;
+pub(super) const IN: u32 = 0;
+pub(super) const OUT: u32 = 1;
+pub(super) const FLUSH: u32 = 4;
+pub(super) const GET_ID: u32 = 8;
+pub(super) const DISCARD: u32 = 11;
+pub(super) const WRITE_ZEROES: u32 = 13;
 
 /// The header, and the only range of a request to discard or to zero.
 pub(super) const HEADER_BYTES: u32 = 16;

@@ -11,18 +11,13 @@ use std::vec::Vec;
 use ::virtio::feature as queue_feature;
 use nbd::testing::{ALL_FLAGS, Server};
 
+use super::requests::{DISCARD, FLUSH, GET_ID, IN, OUT, WRITE_ZEROES};
 use super::*;
 use crate::addr::AccessSize;
 use crate::testing::VirtioDriver;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const DISK_BYTES: usize = 1 << 20;
-const IN: u32 = 0;
-const OUT: u32 = 1;
-const FLUSH: u32 = 4;
-const GET_ID: u32 = 8;
-const DISCARD: u32 = 11;
-const WRITE_ZEROES: u32 = 13;
 
 fn config() -> BlkConfig {
     BlkConfig {

@@ -4,13 +4,12 @@
 use std::vec;
 use std::vec::Vec;
 
-use ::virtio::{Chain, Fault, feature};
+use ::virtio::{Chain, feature};
 use ::vsock::{Address, CONNECTIONS_OF_PEER, HEADER_BYTES, Header, Operation};
 
 use super::device::{RECEIVE, REFUSED, TRANSMIT, Vsock};
 use super::*;
 use crate::addr::AccessSize;
-use crate::devices::virtio::Io;
 use crate::testing::{Between, VirtioDriver};
 
 const A: u32 = 3;
@@ -30,16 +29,6 @@ fn driver(cid: u32) -> Driver {
     driver
 }
 
-fn with<R>(driver: &mut Driver, act: impl FnOnce(&mut Vsock, &mut Io<'_>) -> Result<R, Fault>) -> Option<R> {
-    let mut found = None;
-    let world = &mut driver.world;
-    driver.endpoint.work(&world.memory, &mut world.outputs, |vsock, io| {
-        found = Some(act(vsock, io)?);
-        Ok(())
-    });
-    found
-}
-
 fn header(operation: Operation, bytes: u32) -> Header {
     let (source, destination) = (Address { cid: A, port: 10 }, Address { cid: B, port: 20 });
     Header { source, destination, bytes, operation: Some(operation), flags: 0, buffer_bytes: ROOM, consumed: 0 }
@@ -56,16 +45,16 @@ fn packet(header: &Header, data: &[u8]) -> Vec<u8> {
 /// Takes the next packet of one driver to another, as the host does.
 fn pass(from: &mut Driver, to: &mut Driver) -> Option<Received> {
     let mut chain = Chain::new();
-    let taken = with(from, |vsock, io| {
+    let taken = from.with(|vsock, io| {
         vsock.begin_sending(io)?;
         vsock.take(&mut chain, io)
     })?;
     let mut packet = match taken {
         Taken::Packet(packet) => packet,
         Taken::Refused(header) => {
-            with(to, |vsock, io| vsock.reset_end(header.destination.port, header.source, io));
-            with(from, |vsock, io| vsock.refuse(&header, io));
-            with(from, |vsock, io| vsock.end_sending(true, io));
+            to.with(|vsock, io| vsock.reset_end(header.destination.port, header.source, io));
+            from.with(|vsock, io| vsock.refuse(&header, io));
+            from.with(|vsock, io| vsock.end_sending(true, io));
             return Some(Received::Refused);
         }
         other => panic!("{other:?}"),
@@ -78,15 +67,15 @@ fn pass(from: &mut Driver, to: &mut Driver) -> Option<Received> {
         Ok(())
     });
     match received {
-        Some(Received::All) => with(from, Vsock::done),
-        Some(Received::Refused) | None => with(from, |vsock, io| vsock.refuse(packet.header(), io)),
-        Some(Received::Sender(fault)) => with(from, |_, _| Err(fault)),
-        _ => with(from, |vsock, io| {
+        Some(Received::All) => from.with(Vsock::done),
+        Some(Received::Refused) | None => from.with(|vsock, io| vsock.refuse(packet.header(), io)),
+        Some(Received::Sender(fault)) => from.with(|_, _| Err(fault)),
+        _ => from.with(|vsock, io| {
             vsock.hold(&packet, io);
             Ok(())
         }),
     };
-    with(from, |vsock, io| vsock.end_sending(true, io));
+    from.with(|vsock, io| vsock.end_sending(true, io));
     received
 }
 
@@ -177,7 +166,7 @@ fn section_5_10_6_3_1_too_much_data_resets_both_ends() {
 #[test]
 fn rst_waits_for_a_buffer_and_the_driver_is_asked_to_notify() {
     let (mut a, mut b) = open();
-    while with(&mut b, |vsock, io| io.take(RECEIVE, &mut vsock.buffer)) == Some(true) {}
+    while b.with(|vsock, io| io.take(RECEIVE, &mut vsock.buffer)) == Some(true) {}
     assert_eq!(send(&mut a, &mut b, header(Operation::Reset, 0), &[]), Some(Received::All), "it never waits itself");
     assert!(received(&mut b).is_empty());
     offer(&mut b, 1);
@@ -196,11 +185,11 @@ fn a_driver_that_gives_no_buffers_for_rst_sends_no_more() {
     }
     let mut chain = Chain::new();
     a.add(TRANSMIT, &packet(&header(Operation::Request, 0), &[]), 0);
-    assert_eq!(with(&mut a, |vsock, io| vsock.take(&mut chain, io)), Some(Taken::Blocked));
+    assert_eq!(a.with(|vsock, io| vsock.take(&mut chain, io)), Some(Taken::Blocked));
     offer(&mut a, 1);
     a.notify(RECEIVE);
     assert_eq!(received(&mut a).len(), 1);
-    assert!(matches!(with(&mut a, |vsock, io| vsock.take(&mut chain, io)), Some(Taken::Packet(_))));
+    assert!(matches!(a.with(|vsock, io| vsock.take(&mut chain, io)), Some(Taken::Packet(_))));
 }
 
 #[test]
@@ -210,20 +199,20 @@ fn packets_from_others_and_longer_than_their_chains_are_dropped() {
     for (header, data) in [(foreign, &[0][..]), (header(Operation::Data, 2), &[0]), (header(Operation::Data, 0), &[])] {
         let mut chain = Chain::new();
         a.add(TRANSMIT, &packet(&header, data), 0);
-        assert_eq!(with(&mut a, |vsock, io| vsock.take(&mut chain, io)), Some(Taken::Dropped));
-        with(&mut a, Vsock::done);
-        with(&mut a, |vsock, io| vsock.end_sending(true, io));
+        assert_eq!(a.with(|vsock, io| vsock.take(&mut chain, io)), Some(Taken::Dropped));
+        a.with(Vsock::done);
+        a.with(|vsock, io| vsock.end_sending(true, io));
         assert!(a.collect(TRANSMIT).is_some());
     }
     a.add(TRANSMIT, &[0; HEADER_BYTES - 1], 0);
-    assert_eq!(with(&mut a, |vsock, io| vsock.take(&mut Chain::new(), io)), None);
+    assert_eq!(a.with(|vsock, io| vsock.take(&mut Chain::new(), io)), None);
     assert_ne!(a.status() & 64, 0, "it needs a reset");
 }
 
 #[test]
 fn a_buffer_without_room_for_a_header_needs_a_reset_of_its_own_device_only() {
     let (mut a, mut b) = open();
-    while with(&mut b, |vsock, io| io.take(RECEIVE, &mut vsock.buffer)) == Some(true) {}
+    while b.with(|vsock, io| io.take(RECEIVE, &mut vsock.buffer)) == Some(true) {}
     b.add(RECEIVE, &[], HEADER_BYTES as u32);
     offer(&mut a, 1);
     assert_eq!(send(&mut a, &mut b, header(Operation::Data, 1), &[7]), None);
@@ -238,7 +227,7 @@ fn a_guest_that_is_gone_or_reset_is_learned_by_its_peers() {
     a.write(20, AccessSize::Byte, 0);
     assert!(a.endpoint.virtio_device().take_was_reset());
     offer(&mut b, 1);
-    with(&mut b, |vsock, io| vsock.reset_all_of(A, io));
+    b.with(|vsock, io| vsock.reset_all_of(A, io));
     let last = received(&mut b).pop().expect("a packet").0;
     assert_eq!((last.operation, last.source.cid), (Some(Operation::Reset), A));
 }
@@ -248,15 +237,15 @@ fn a_reset_on_the_way_gives_nothing_back() {
     let (mut a, _) = open();
     let mut chain = Chain::new();
     a.add(TRANSMIT, &packet(&header(Operation::Data, 1), &[7]), 0);
-    let taken = with(&mut a, |vsock, io| vsock.take(&mut chain, io));
+    let taken = a.with(|vsock, io| vsock.take(&mut chain, io));
     let Some(Taken::Packet(packet)) = taken else { panic!("{taken:?}") };
     a.start(feature::VERSION_1);
-    with(&mut a, |vsock, io| {
+    a.with(|vsock, io| {
         vsock.hold(&packet, io);
         Ok(())
     });
-    with(&mut a, Vsock::done);
-    with(&mut a, |vsock, io| vsock.refuse(packet.header(), io));
+    a.with(Vsock::done);
+    a.with(|vsock, io| vsock.refuse(packet.header(), io));
     assert_eq!(a.collect(TRANSMIT), None);
     assert!(a.endpoint.virtio_device().refused.is_empty());
 }
