@@ -102,7 +102,7 @@ fn a_card_behind_no_bridge() -> Result<()> {
 fn an_image_without_sriov() -> Result<()> {
     let folder = folder()?;
     let path = folder.path().join("old.elf");
-    std::fs::write(&path, old_image::knowing_devices_up_to(DeviceKind::VirtioBlk)?)?;
+    std::fs::write(&path, old_image::knowing_devices_up_to(DeviceKind::LineFunction)?)?;
     let recipe = recipe(Iommu::Intel).guest(service(folder.path())?);
     let mut host = Recipe { image: Image::File(path), ..recipe }.start()?;
     host.limit(LIMIT);
