@@ -66,11 +66,16 @@ is_stale() {
   return 1
 }
 
+# Given when an image is linked and its code generated: instructions that occur often become functions of their own
+# where that saves more than 8 bytes. The image is 45 KB smaller, and an exit 2 to 5 % longer. Not for the guests, which
+# count their own instructions.
+OUTLINED="-enable-machine-outliner=always -outliner-benefit-threshold=8"
+
 # Builds an image by the name of its file; further arguments are cargo's.
 build_image() {
   local name=$1
   shift
-  bare_cargo build --package hypervisor "$@"
+  bare_cargo rustc --package hypervisor "$@" -- -C llvm-args="$OUTLINED"
   if is_stale "$TARGET/$name.elf" "$BARE/hypervisor"; then
     cp "$BARE/hypervisor" "$TARGET/$name.debug.elf"
     objcopy --strip-all "$BARE/hypervisor" "$TARGET/$name.elf"
