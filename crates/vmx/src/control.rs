@@ -2,8 +2,10 @@
 //! Controls of VMX by their names, and sets of them (sections 25.6 to 25.8).
 
 mod list;
+mod requirements;
 
 pub use list::Control;
+pub use requirements::{REQUIREMENTS, Requirement};
 
 /// A word of controls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

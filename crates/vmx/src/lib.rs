@@ -9,14 +9,27 @@
 //! | module | what |
 //! |---|---|
 //! | [`control`] | the controls by their names, and sets of them |
+//! | [`capability`], [`msr`] | what a CPU allows and requires |
+//! | [`firmware`] | whether the firmware lets VMX be used |
+//! | [`request`] | the controls of a VMCS, settled between what is asked for and what the CPU allows |
 //! | [`field`] | the VMCS's fields by width, with the controls without which each does not exist |
 #![no_std]
 
 #[cfg(test)]
 extern crate std;
 
+pub mod capability;
 pub mod control;
 pub mod field;
+pub mod firmware;
+pub mod msr;
+pub mod request;
+#[cfg(test)]
+mod testing;
+mod unusable;
 
+pub use capability::Capabilities;
 pub use control::{Control, Controls};
 pub use field::{Field, Field16, Field32, Field64, FieldNatural, Vmcs};
+pub use request::Request;
+pub use unusable::Unusable;
