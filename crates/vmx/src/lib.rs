@@ -12,6 +12,8 @@
 //! | [`capability`], [`msr`] | what a CPU allows and requires |
 //! | [`firmware`] | whether the firmware lets VMX be used |
 //! | [`request`] | the controls of a VMCS, settled between what is asked for and what the CPU allows |
+//! | [`exit`], [`reason`] | the causes of exits, and the decoding into [`vm::exit::Exit`] |
+//! | [`event`] | interrupts and exceptions on their way into the guest |
 //! | [`field`] | the VMCS's fields by width, with the controls without which each does not exist |
 #![no_std]
 
@@ -20,9 +22,12 @@ extern crate std;
 
 pub mod capability;
 pub mod control;
+pub mod event;
+pub mod exit;
 pub mod field;
 pub mod firmware;
 pub mod msr;
+pub mod reason;
 pub mod request;
 #[cfg(test)]
 mod testing;
@@ -30,6 +35,7 @@ mod unusable;
 
 pub use capability::Capabilities;
 pub use control::{Control, Controls};
+pub use exit::Cause;
 pub use field::{Field, Field16, Field32, Field64, FieldNatural, Vmcs};
 pub use request::Request;
 pub use unusable::Unusable;

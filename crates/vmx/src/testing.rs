@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A CPU's capability MSRs, and a VMCS, as plain data.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::vec::Vec;
 
 use crate::capability::Capabilities;
+use crate::control::Controls;
+use crate::field::{Field, Field16, Field32, Field64, FieldNatural, Vmcs};
 use crate::msr;
 use crate::unusable::Unusable;
 
@@ -46,5 +50,61 @@ impl Cpu {
 
     pub fn read(&self) -> Result<Capabilities, Unusable> {
         Capabilities::read(|msr| self.get(msr))
+    }
+}
+
+/// A VMCS: fields by their encodings. It panics at fields that do not exist on a CPU with `allowed` controls.
+pub struct Image {
+    allowed: Controls,
+    fields: BTreeMap<u32, u64>,
+    read: RefCell<Vec<u32>>,
+}
+
+impl Image {
+    pub fn new(allowed: Controls) -> Self {
+        Self { allowed, fields: BTreeMap::new(), read: RefCell::default() }
+    }
+
+    /// The encodings of the fields that have been read.
+    pub fn fields_read(&self) -> Vec<u32> {
+        self.read.borrow().clone()
+    }
+
+    fn get(&self, field: impl Field) -> u64 {
+        assert!(field.exists(self.allowed), "VMREAD of {:#x}", field.encoding());
+        self.read.borrow_mut().push(field.encoding());
+        self.fields.get(&field.encoding()).copied().unwrap_or_default()
+    }
+
+    fn set(&mut self, field: impl Field, value: u64) {
+        assert!(field.exists(self.allowed), "VMWRITE of {:#x}", field.encoding());
+        self.fields.insert(field.encoding(), value);
+    }
+}
+
+impl Vmcs for Image {
+    fn read_16(&self, field: Field16) -> u16 {
+        self.get(field) as u16
+    }
+    fn read_32(&self, field: Field32) -> u32 {
+        self.get(field) as u32
+    }
+    fn read_64(&self, field: Field64) -> u64 {
+        self.get(field)
+    }
+    fn read_natural(&self, field: FieldNatural) -> u64 {
+        self.get(field)
+    }
+    fn write_16(&mut self, field: Field16, value: u16) {
+        self.set(field, value.into());
+    }
+    fn write_32(&mut self, field: Field32, value: u32) {
+        self.set(field, value.into());
+    }
+    fn write_64(&mut self, field: Field64, value: u64) {
+        self.set(field, value);
+    }
+    fn write_natural(&mut self, field: FieldNatural, value: u64) {
+        self.set(field, value);
     }
 }
