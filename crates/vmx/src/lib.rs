@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Intel VMX as data: the VMCS's fields, what a CPU can be asked for, what an exit means, why an entry fails.
 //!
-//! Source throughout: Intel 64 and IA-32 Architectures Software Developer's Manual (SDM), volume 3, order number 325384,
-//! in the numbering of its revisions 081 and later, where "VM Entries" is chapter 27 (in earlier ones every chapter from
-//! 24 to 30 has a number less by one), and appendices A to C. No instruction is executed here: whoever reads and writes
-//! a VMCS passes its [`Vmcs`].
+//! Source throughout: Intel 64 and IA-32 Architectures Software Developer's Manual (SDM), volume 3, order number
+//! 325384, in the numbering in which "VM Entries" is chapter 27 (in revisions before 081 every chapter from 24 to 30
+//! has a number less by one), and appendices A to C. No instruction is executed here: the caller passes a [`Vmcs`],
+//! through which the fields are read and written.
 //!
 //! | module | what |
 //! |---|---|
@@ -14,6 +14,8 @@
 //! | [`request`] | the controls of a VMCS, settled between what is asked for and what the CPU allows |
 //! | [`exit`], [`reason`] | the causes of exits, and the decoding into [`vm::exit::Exit`] |
 //! | [`event`] | interrupts and exceptions on their way into the guest |
+//! | [`ept`] | extended page tables, a format for [`paging::Tables`] |
+//! | [`permission`] | the I/O and MSR bitmaps |
 //! | [`field`] | the VMCS's fields by width, with the controls without which each does not exist |
 #![no_std]
 
@@ -22,11 +24,13 @@ extern crate std;
 
 pub mod capability;
 pub mod control;
+pub mod ept;
 pub mod event;
 pub mod exit;
 pub mod field;
 pub mod firmware;
 pub mod msr;
+pub mod permission;
 pub mod reason;
 pub mod request;
 #[cfg(test)]

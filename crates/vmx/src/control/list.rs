@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every control with its word, its bit and the manual's name (sections 25.6.1, 25.6.2, 25.7.1 and 25.8.1).
 
-use super::Word;
+use super::word::Word;
 
 macro_rules! controls {
     ($($word:ident { $($bit:literal $control:ident $name:literal,)* })*) => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Controls that may be 1 only with another one (sections 27.2.1.1 and 27.2.1.2).
 
-use super::Control;
+use super::list::Control;
 
 /// A control that depends on another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
