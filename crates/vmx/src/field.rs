@@ -36,6 +36,43 @@ pub trait Vmcs {
     fn write_natural(&mut self, field: FieldNatural, value: u64);
 }
 
+/// A field with the value that it holds.
+pub trait Access: Field {
+    /// An integer of its width.
+    type Value;
+
+    /// Reads it.
+    fn read(self, vmcs: &impl Vmcs) -> Self::Value;
+
+    /// Writes it.
+    fn write(self, vmcs: &mut impl Vmcs, value: Self::Value);
+}
+
+macro_rules! access {
+    ($($field:ty: $value:ty = $read:ident $write:ident,)*) => {
+        $(impl Access for $field {
+            type Value = $value;
+
+            #[inline]
+            fn read(self, vmcs: &impl Vmcs) -> $value {
+                vmcs.$read(self)
+            }
+
+            #[inline]
+            fn write(self, vmcs: &mut impl Vmcs, value: $value) {
+                vmcs.$write(self, value);
+            }
+        })*
+    };
+}
+
+access! {
+    Field16: u16 = read_16 write_16,
+    Field32: u32 = read_32 write_32,
+    Field64: u64 = read_64 write_64,
+    FieldNatural: u64 = read_natural write_natural,
+}
+
 #[cfg(test)]
 #[path = "field_tests.rs"]
 mod tests;

@@ -16,6 +16,8 @@
 //! | [`event`] | interrupts and exceptions on their way into the guest |
 //! | [`ept`] | extended page tables, a format for [`paging::Tables`] |
 //! | [`permission`] | the I/O and MSR bitmaps |
+//! | [`entry`] | the checks of VM entries, each with the rule that it is of |
+//! | [`failure`] | why a VMX instruction failed |
 //! | [`field`] | the VMCS's fields by width, with the controls without which each does not exist |
 #![no_std]
 
@@ -24,9 +26,11 @@ extern crate std;
 
 pub mod capability;
 pub mod control;
+pub mod entry;
 pub mod ept;
 pub mod event;
 pub mod exit;
+pub mod failure;
 pub mod field;
 pub mod firmware;
 pub mod msr;
@@ -40,6 +44,6 @@ mod unusable;
 pub use capability::Capabilities;
 pub use control::{Control, Controls};
 pub use exit::Cause;
-pub use field::{Field, Field16, Field32, Field64, FieldNatural, Vmcs};
+pub use field::{Access, Field, Field16, Field32, Field64, FieldNatural, Vmcs};
 pub use request::Request;
 pub use unusable::Unusable;

@@ -5,6 +5,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::vec::Vec;
 
+use proptest::sample::Index;
+
 use crate::capability::Capabilities;
 use crate::control::Controls;
 use crate::field::{Field, Field16, Field32, Field64, FieldNatural, Vmcs};
@@ -33,7 +35,7 @@ impl Cpu {
             (msr::CR0_FIXED0, 0x8000_0021),
             (msr::CR0_FIXED1, 0xffff_ffff),
             (msr::CR4_FIXED0, 0x2000),
-            (msr::CR4_FIXED1, 0x0077_2fff),
+            (msr::CR4_FIXED1, 0x00f7_2fff),
             (msr::PROCBASED_CTLS2, controls(0xdfff_ffff, 0)),
             (msr::PROCBASED_CTLS3, 0xdf),
             (msr::EPT_VPID_CAP, 0x0000_0f01_0673_4141),
@@ -68,6 +70,12 @@ impl Image {
     /// The encodings of the fields that have been read.
     pub fn fields_read(&self) -> Vec<u32> {
         self.read.borrow().clone()
+    }
+
+    /// Gives one of the fields that have been written another value.
+    pub fn spoil(&mut self, which: Index, value: u64) {
+        let at = which.index(self.fields.len());
+        *self.fields.values_mut().nth(at).expect("it has been written") = value;
     }
 
     fn get(&self, field: impl Field) -> u64 {
