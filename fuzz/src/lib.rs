@@ -25,7 +25,7 @@
 //! | `virtio` | virtqueues, and drivers of virtio devices |
 //! | `disks` | NBD servers that lie, and drivers of virtio disks |
 //! | `machine` | a whole machine's exits |
-//! | `vmx` | capability MSRs and exits of a CPU with VMX |
+//! | `vmx` | capability MSRs, exits and entries of a CPU with VMX |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

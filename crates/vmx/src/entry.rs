@@ -14,8 +14,8 @@
 //!
 //! A CPU may check in any order, so the first rule that is found here need not be the one that the CPU found. Left out:
 //! what is in memory (lists of MSRs, the virtual-APIC page, PDPTEs without EPT, the VMCS behind the link pointer), and
-//! features that no guest here has: SMM and its monitor, SGX, TDX, Intel PT, MPX, CET, PKS, LBR virtualization, user
-//! interrupts, HLAT, FRED, LAM.
+//! features that no guest here has: SMM and its monitor, SGX, TDX, Intel PT, MPX, CET but for CR4, PKS, LBR
+//! virtualization, user interrupts, VM functions, sub-page permissions, PASID translation, HLAT, FRED, LAM.
 
 mod activity;
 mod context;

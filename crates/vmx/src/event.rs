@@ -27,7 +27,7 @@ pub struct Interruption {
     pub is_valid: bool,
 }
 
-/// Kinds of an [`Interruption`] (table 25-17).
+/// Kinds of an [`Interruption`] (section 25.8.3).
 #[allow(missing_docs, reason = "the names are the manual's")]
 pub mod kind {
     pub const INTERRUPT: u8 = 0;

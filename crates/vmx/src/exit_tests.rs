@@ -173,9 +173,11 @@ fn qualifications_of_vmxs_own_exits_are_decoded() {
     assert_eq!(cause(9, 0xc000_0028), Cause::TaskSwitch(switch));
     let access = DebugRegisterAccess { register: 7, is_read: true, gpr: Gpr::Rdx };
     assert_eq!(cause(29, 0x217), Cause::DebugRegister(access));
-    let write = ApicAccess { offset: 0xb0, access: MemoryAccess::Write, during_delivery: false };
+    let write = ApicAccess { offset: Some(0xb0), access: Some(MemoryAccess::Write), during_delivery: false };
     assert_eq!(cause(44, 0x10b0), Cause::ApicAccess(write));
-    let physical = ApicAccess { offset: 0, access: MemoryAccess::Execute, during_delivery: false };
+    let delivery = ApicAccess { offset: Some(0xb0), access: None, during_delivery: true };
+    assert_eq!(cause(44, 0x30b0), Cause::ApicAccess(delivery));
+    let physical = ApicAccess { offset: None, access: None, during_delivery: false };
     assert_eq!(cause(44, 0xf0b0), Cause::ApicAccess(physical));
     assert_eq!(cause(44, 0x5000), Cause::Machine(Exit::Unknown { code: 44 }));
     assert_eq!(cause(56, 0x300), Cause::ApicWrite { offset: 0x300 });

@@ -10,7 +10,7 @@ use vm::vcpu::SegmentName;
 use super::*;
 use crate::control::{Control, Controls};
 
-/// Bits 11:10 of an encoding (table 25-22).
+/// Bits 11:10 of an encoding (section 25.11.2).
 const CONTROL: u32 = 0;
 const READ_ONLY: u32 = 1;
 const GUEST: u32 = 2;

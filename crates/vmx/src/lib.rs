@@ -2,9 +2,9 @@
 //! Intel VMX as data: the VMCS's fields, what a CPU can be asked for, what an exit means, why an entry fails.
 //!
 //! Source throughout: Intel 64 and IA-32 Architectures Software Developer's Manual (SDM), volume 3, order number
-//! 325384, in the numbering in which "VM Entries" is chapter 27 (in revisions before 081 every chapter from 24 to 30
-//! has a number less by one), and appendices A to C. No instruction is executed here: the caller passes a [`Vmcs`],
-//! through which the fields are read and written.
+//! 325384, in the numbering in which "VM Entries" is chapter 27; older revisions, in which it is chapter 26, have the
+//! numbers of all these chapters less by one. Appendices A to C are the same in both. No instruction is executed here:
+//! the caller passes a [`Vmcs`], through which the fields are read and written.
 //!
 //! | module | what |
 //! |---|---|

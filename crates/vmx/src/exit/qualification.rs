@@ -101,25 +101,25 @@ impl TaskSwitch {
 /// An access to the APIC-access page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ApicAccess {
-    /// Offset in the page; zero where the CPU does not report it.
-    pub offset: u16,
-    /// The access.
-    pub access: MemoryAccess,
+    /// Offset in the page, where the CPU reports it.
+    pub offset: Option<u16>,
+    /// The access, where the CPU reports it.
+    pub access: Option<MemoryAccess>,
     /// It was part of the delivery of an event.
     pub during_delivery: bool,
 }
 
 impl ApicAccess {
     pub(crate) fn decode(qualification: u64) -> Option<Self> {
-        let offset = (qualification & 0xfff) as u16;
+        let offset = Some((qualification & 0xfff) as u16);
         let (offset, access, during_delivery) = match qualification >> 12 & 0xf {
-            0 => (offset, MemoryAccess::Read, false),
-            1 => (offset, MemoryAccess::Write, false),
-            2 => (offset, MemoryAccess::Execute, false),
-            3 => (offset, MemoryAccess::Read, true),
-            // By a guest-physical address: the CPU reports no offset.
-            10 => (0, MemoryAccess::Read, true),
-            15 => (0, MemoryAccess::Execute, false),
+            0 => (offset, Some(MemoryAccess::Read), false),
+            1 => (offset, Some(MemoryAccess::Write), false),
+            2 => (offset, Some(MemoryAccess::Execute), false),
+            3 => (offset, None, true),
+            // By a guest-physical address: the offset is undefined.
+            10 => (None, None, true),
+            15 => (None, None, false),
             _ => return None,
         };
         Some(Self { offset, access, during_delivery })

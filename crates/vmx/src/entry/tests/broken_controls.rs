@@ -252,7 +252,7 @@ pub const ALL: &[Broken] = &[
     (
         |it| {
             it.controls.entry_msr_load_count = u32::MAX;
-            it.controls.entry_msr_load = u64::MAX & !0xf;
+            it.controls.entry_msr_load = !0xf;
         },
         "27.2.1.3",
         "VM-entry MSR-load address",
