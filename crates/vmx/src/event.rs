@@ -3,7 +3,7 @@
 //! 28.2.4).
 
 use bitfield_struct::bitfield;
-use vm::vcpu::{Event, Exceptions, vector};
+use vm::vcpu::{Event, vector};
 
 use crate::field::{Field32, FieldNatural, Vmcs};
 use crate::reason;
@@ -45,6 +45,9 @@ pub mod kind {
         matches!(kind, SOFTWARE_INTERRUPT | PRIVILEGED_EXCEPTION | SOFTWARE_EXCEPTION)
     }
 }
+
+/// The vector of #DF.
+const DOUBLE_FAULT: u8 = 8;
 
 /// An event for the next entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,7 +118,7 @@ pub fn has_unblocked_nmi(vmcs: &impl Vmcs) -> bool {
         code if code & reason::ENTRY_FAILED != 0 => false,
         code if code as u16 == reason::EXCEPTION_OR_NMI => {
             let exit = Interruption::from_bits(vmcs.read_32(Field32::ExitInterruptionInformation));
-            let is_double_fault = exit.kind() == kind::EXCEPTION && 1 << exit.vector().min(31) == Exceptions::DF.bits();
+            let is_double_fault = exit.kind() == kind::EXCEPTION && exit.vector() == DOUBLE_FAULT;
             exit.is_valid() && exit.has_unblocked_nmi() && !is_double_fault && !is_delivering()
         }
         code if matches!(code as u16, reason::EPT_VIOLATION | reason::PML_FULL) => {

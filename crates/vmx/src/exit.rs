@@ -99,31 +99,43 @@ pub fn decode(vmcs: &impl Vmcs) -> Cause {
     if code & reason::ENTRY_FAILED != 0 {
         return entry_failure(vmcs, code);
     }
-    if let Some(exit) = instruction(number) {
-        return Cause::Machine(exit);
-    }
-    let own = match number {
-        reason::EXCEPTION_OR_NMI => return exception(vmcs, code),
-        reason::EXTERNAL_INTERRUPT => return external_interrupt(vmcs),
+    let cause = match number {
+        reason::EXCEPTION_OR_NMI => Some(exception(vmcs, code)),
+        reason::EXTERNAL_INTERRUPT => Some(external_interrupt(vmcs)),
         reason::IO => port_access(vmcs).map(Cause::Machine),
         reason::EPT_VIOLATION => Some(Cause::Machine(violation(vmcs))),
-        reason::INIT => Some(Cause::Init),
-        reason::NMI_WINDOW => Some(Cause::NmiWindow),
-        reason::PREEMPTION_TIMER => Some(Cause::TimerExpired),
-        reason::TPR_BELOW_THRESHOLD => Some(Cause::TaskPriorityBelowThreshold),
-        reason::CONTROL_REGISTER => control_register(qualification(vmcs)),
-        reason::DEBUG_REGISTER => Some(Cause::DebugRegister(DebugRegisterAccess::decode(qualification(vmcs)))),
-        reason::TASK_SWITCH => Some(Cause::TaskSwitch(TaskSwitch::decode(qualification(vmcs)))),
-        reason::APIC_ACCESS => ApicAccess::decode(qualification(vmcs)).map(Cause::ApicAccess),
-        reason::APIC_WRITE => Some(Cause::ApicWrite { offset: (qualification(vmcs) & 0xfff) as u16 }),
-        reason::VIRTUALIZED_EOI => Some(Cause::EndOfInterrupt { vector: qualification(vmcs) as u8 }),
         reason::EPT_MISCONFIGURATION => Some(Cause::Misconfiguration { gpa: physical_address(vmcs) }),
-        reason::PML_FULL => Some(Cause::ModificationLogFull),
-        reason::MONITOR_TRAP_FLAG => Some(Cause::MonitorTrap),
-        reason::BUS_LOCK => Some(Cause::BusLock),
-        _ => None,
+        _ => instruction(number).map(Cause::Machine).or_else(|| plain(number)).or_else(|| qualified(vmcs, number)),
     };
-    own.unwrap_or(unknown(code))
+    cause.unwrap_or(unknown(code))
+}
+
+/// VMX's own causes that their number alone describes.
+fn plain(number: u16) -> Option<Cause> {
+    Some(match number {
+        reason::INIT => Cause::Init,
+        reason::NMI_WINDOW => Cause::NmiWindow,
+        reason::PREEMPTION_TIMER => Cause::TimerExpired,
+        reason::TPR_BELOW_THRESHOLD => Cause::TaskPriorityBelowThreshold,
+        reason::PML_FULL => Cause::ModificationLogFull,
+        reason::MONITOR_TRAP_FLAG => Cause::MonitorTrap,
+        reason::BUS_LOCK => Cause::BusLock,
+        _ => return None,
+    })
+}
+
+/// Causes that are described by the qualification.
+fn qualified(vmcs: &impl Vmcs, number: u16) -> Option<Cause> {
+    let qualification = || qualification(vmcs);
+    match number {
+        reason::CONTROL_REGISTER => control_register(qualification()),
+        reason::DEBUG_REGISTER => Some(Cause::DebugRegister(DebugRegisterAccess::decode(qualification()))),
+        reason::TASK_SWITCH => Some(Cause::TaskSwitch(TaskSwitch::decode(qualification()))),
+        reason::APIC_ACCESS => ApicAccess::decode(qualification()).map(Cause::ApicAccess),
+        reason::APIC_WRITE => Some(Cause::ApicWrite { offset: (qualification() & 0xfff) as u16 }),
+        reason::VIRTUALIZED_EOI => Some(Cause::EndOfInterrupt { vector: qualification() as u8 }),
+        _ => None,
+    }
 }
 
 /// Causes that their number alone describes, and that the guest's machine answers.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Checks of the event that an entry injects (section 27.2.1.3).
 
-use vm::vcpu::Exceptions;
+use vm::vcpu::Exception;
 
 use super::context::Context;
 use super::rule::{Rule, first};
@@ -64,14 +64,7 @@ fn must_have_code(context: &Context<'_>, event: Interruption) -> bool {
 }
 
 fn has_code(vector: u8) -> bool {
-    let with_code = Exceptions::DF
-        .union(Exceptions::TS)
-        .union(Exceptions::NP)
-        .union(Exceptions::SS)
-        .union(Exceptions::GP)
-        .union(Exceptions::PF)
-        .union(Exceptions::AC);
-    vector < 32 && with_code.bits() & 1 << vector != 0
+    Exception::raised(vector, 0, 0).is_some_and(|exception| exception.error_code().is_some())
 }
 
 /// Software interrupts and exceptions have 1 to 15 bytes, on some CPUs 0 as well.

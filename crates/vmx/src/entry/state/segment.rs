@@ -53,7 +53,7 @@ impl GuestSegment {
     }
 
     /// Reads the segment with a number in [`vm::vcpu::SegmentName`], 0–7.
-    pub fn load(vmcs: &impl Vmcs, at: usize) -> Self {
+    pub(super) fn load(vmcs: &impl Vmcs, at: usize) -> Self {
         Self {
             selector: vmcs.read_16(Field16::GUEST_SELECTORS[at]),
             rights: vmcs.read_32(Field32::GUEST_ACCESS_RIGHTS[at]),
@@ -63,7 +63,7 @@ impl GuestSegment {
     }
 
     /// Writes it.
-    pub fn store(&self, vmcs: &mut impl Vmcs, at: usize) {
+    pub(super) fn store(&self, vmcs: &mut impl Vmcs, at: usize) {
         vmcs.write_16(Field16::GUEST_SELECTORS[at], self.selector);
         vmcs.write_32(Field32::GUEST_ACCESS_RIGHTS[at], self.rights);
         vmcs.write_32(Field32::GUEST_LIMITS[at], self.limit);
