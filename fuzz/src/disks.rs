@@ -202,7 +202,10 @@ pub fn virtio_blk(data: &[u8]) {
         match input.u8() % 8 {
             0..=2 => step(&mut driver, &mut input),
             3 => ask(&mut driver, &mut input),
-            4 if !server.received.is_empty() => _ = server.execute(usize::from(input.u8()) % server.received.len()),
+            4 if !server.received.is_empty() => {
+                let index = usize::from(input.u8()) % server.received.len();
+                answer(&mut server, index);
+            }
             5 => server.kill(512, || false),
             6 => {
                 let mut state = driver.saved();
@@ -220,6 +223,16 @@ pub fn virtio_blk(data: &[u8]) {
     assert_eq!(driver.hand_over(Blk::new(config.clone())), Ok(()));
     assert_eq!(driver.saved().len(), state.len());
     works_after_reset(&mut driver, now_ns);
+}
+
+/// A disk whose state states a larger one asks past the end until it has met its server again.
+fn answer(server: &mut Server, index: usize) {
+    const INVALID: u32 = 22;
+    if server.is_inside(index) {
+        server.execute(index);
+    } else {
+        server.fail(index, INVALID);
+    }
 }
 
 fn ask(driver: &mut VirtioDriver<Blk>, input: &mut Input<'_>) {

@@ -95,11 +95,17 @@ impl Server {
         }
     }
 
+    /// Returns whether a received request is about bytes that the disk has.
+    pub fn is_inside(&self, index: usize) -> bool {
+        let end = |request: &Received| request.offset.checked_add(request.bytes.into());
+        self.received.get(index).and_then(end).is_some_and(|end| end <= self.disk.len() as u64)
+    }
+
     /// Executes a received request, and answers it.
     pub fn execute(&mut self, index: usize) -> Received {
+        assert!(self.is_inside(index), "the client sends nothing past the end: {:?}", self.received);
         let request = self.received.remove(index);
         let place = request.offset as usize..request.offset as usize + request.bytes as usize;
-        assert!(place.end <= self.disk.len(), "the client sends nothing past the end: {request:?}");
         match request.command {
             wire::WRITE => self.disk[place.clone()].copy_from_slice(&request.data),
             wire::WRITE_ZEROES => self.disk[place.clone()].fill(0),
