@@ -10,6 +10,7 @@ use super::*;
 mod devices;
 mod functions;
 mod networks;
+mod smbios;
 mod sockets;
 
 /// A folder with a kernel of 1 KiB and an initrd of 3 MiB.

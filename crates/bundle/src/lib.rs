@@ -43,6 +43,8 @@ pub mod limits;
 mod manifest;
 mod network;
 mod read;
+mod smbios;
+mod uuid;
 mod vsock;
 pub mod write;
 
@@ -55,6 +57,8 @@ pub use manifest::{
 };
 pub use network::{NetworkConfig, NicConfig, NicVlans};
 pub use read::{Bundle, GuestFiles};
+pub use smbios::{SmbiosConfig, is_text};
+pub use uuid::{NotAUuid, Uuid};
 pub use vsock::VsockConfig;
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod checksum;
 mod damage;
 mod networks;
 mod reading;
+mod smbios;
 mod sockets;
 
 use std::string::ToString;
@@ -34,6 +35,7 @@ fn debian() -> GuestConfig {
         virtio: VirtioDevices::default(),
         nics: vec![],
         vsock: None,
+        smbios: SmbiosConfig::default(),
     }
 }
 

@@ -49,6 +49,7 @@ mod report;
 mod restart;
 mod self_tests;
 mod serve;
+mod smbios;
 mod smp;
 mod sockets;
 mod sriov;
@@ -182,6 +183,7 @@ fn trials() -> Vec<Trial> {
         ("endings", endings::RULES),
         ("endings", endings::steps::RULES),
         ("serve", serve::RULES),
+        ("smbios", smbios::RULES),
         ("smp", smp::RULES),
         ("cpus", cpus::RULES),
         ("smp", if Emulator::Ten.is_here() { smp::X2APIC_RULES } else { &[] }),

@@ -8,6 +8,7 @@
 mod busy;
 mod churn;
 mod disk;
+mod dmi;
 mod drivers;
 mod echo;
 mod hvc;

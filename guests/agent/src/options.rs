@@ -28,6 +28,7 @@
 //! | `vsock-serve:PORT` | the same as `serve` over virtio sockets |
 //! | `vsock-crowd:CID:PORT:TIMES` | opens so many connections over virtio sockets, prints how many there are, and closes them |
 //! | `hwrng:MS` | reads the entropy device every so many milliseconds, for ever, beside the tasks that follow |
+//! | `dmi:MS` | prints what the SMBIOS tables state every so many milliseconds, for ever, beside the tasks that follow |
 //! | `hvc:MS` | a numbered line on the second console every so many milliseconds, and an answer to each line typed there, for ever, beside the tasks that follow |
 //! | `print:ttyS0:KIB`, `print:hvc0:KIB` | prints so many KiB on a console |
 //! | `wait` | nothing, for ever |
@@ -130,6 +131,8 @@ pub enum Task {
     },
     /// Read the entropy device at every period, for ever, beside the tasks that follow.
     Random(Duration),
+    /// Print what the SMBIOS tables state at every period, for ever, beside the tasks that follow.
+    Dmi(Duration),
     /// Use the second console at every period, for ever, beside the tasks that follow.
     SecondConsole(Duration),
     /// Print so many KiB on a console.
@@ -151,6 +154,7 @@ impl Task {
                 | Self::VsockEcho { .. }
                 | Self::VsockServe(_)
                 | Self::Random(_)
+                | Self::Dmi(_)
                 | Self::SecondConsole(_)
         )
     }
@@ -168,7 +172,7 @@ impl fmt::Display for UnknownTask {
              mix:MS, compute:MS, churn:MS, heartbeat:MS[:COUNT], stress:MS, replug:TIMES, steal, backtrace, \
              disk:MIB, plugged:MIB, reset:TIMES, reads:DEPTH:MS, stream:OWN:TO:PORT, \
              echo:TO:PORT, serve:OWN:PORT, vsock-echo:CID:PORT, vsock-serve:PORT, vsock-crowd:CID:PORT:TIMES, \
-             hwrng:MS, hvc:MS, print:ttyS0:KIB, \
+             hwrng:MS, dmi:MS, hvc:MS, print:ttyS0:KIB, \
              print:hvc0:KIB and wait, separated by commas",
             self.0
         )
@@ -200,6 +204,7 @@ fn task(word: &str) -> Result<Task, UnknownTask> {
         (Some("stress"), Some(time), None, _) => milliseconds(time).map(Task::Stress),
         (Some("replug"), Some(times), None, _) => times.parse().ok().map(Task::Replug),
         (Some("hwrng"), Some(time), None, _) => milliseconds(time).map(Task::Random),
+        (Some("dmi"), Some(time), None, _) => milliseconds(time).map(Task::Dmi),
         (Some("hvc"), Some(time), None, _) => milliseconds(time).map(Task::SecondConsole),
         (Some("print"), Some("ttyS0"), Some(count), None) => print(Console::Serial, count),
         (Some("print"), Some("hvc0"), Some(count), None) => print(Console::Second, count),

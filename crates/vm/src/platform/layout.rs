@@ -14,12 +14,16 @@ use crate::addr::Gpa;
 pub const LOW_MEMORY_END: Gpa = Gpa(0xc000_0000);
 /// Start of the memory that did not fit below the hole.
 pub const HIGH_MEMORY: Gpa = Gpa(0x1_0000_0000);
-/// The first MiB up to here is usable memory; from here to 1 MiB is reserved (VGA hole, ROMs, ACPI tables).
+/// The first MiB up to here is usable memory; from here to 1 MiB is reserved (VGA hole, ROMs, ACPI and SMBIOS tables).
 pub const CONVENTIONAL_END: Gpa = Gpa(0xa_0000);
 /// The ACPI tables; the RSDP comes first, 16-byte aligned, inside the area every kernel scans.
 pub const ACPI_TABLES: Gpa = Gpa(0xe_0000);
 /// Bytes reserved for the ACPI tables.
-pub const ACPI_TABLES_BYTES: usize = 0x2_0000;
+pub const ACPI_TABLES_BYTES: usize = 0x1_4000;
+/// The SMBIOS tables behind them; the entry point comes first, in the 64 KiB that kernels scan.
+pub const SMBIOS_TABLES: Gpa = Gpa(0xf_4000);
+/// Bytes reserved for the SMBIOS tables.
+pub const SMBIOS_BYTES: usize = 0x4000;
 /// Entry of a PC's BIOS: behind the tables.
 pub const RESET_VECTOR: Gpa = Gpa(0xf_fff0);
 /// Load address of kernels.

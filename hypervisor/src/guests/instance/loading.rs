@@ -7,12 +7,13 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
+use bundle::GuestConfig;
 use handover::state;
 use spin::Mutex;
 use vm::machine::{Cpu, Machine};
 use vm::memory::GuestMemory;
 use vm::platform::loader::{self, Module};
-use vm::platform::{acpi, layout, reset_vector};
+use vm::platform::{acpi, layout, reset_vector, smbios};
 use vm::vcpu::{EntryState, VcpuState};
 
 use super::Instance;
@@ -57,6 +58,7 @@ impl Instance {
         drop(placing);
         let _building = timeline::span(Name::GuestTables, guest.number);
         write_acpi_tables(&memory, config.vcpus)?;
+        write_smbios_tables(&memory, config)?;
         reset_vector::write(&memory).map_err(|error| error.to_string())?;
         Self::power_on(virt, guest, memory, &entry)
     }
@@ -172,4 +174,14 @@ fn write_acpi_tables(memory: &GuestRam, vcpus: u32) -> Result<(), String> {
     let config = acpi::AcpiConfig { vcpus, memory_bytes: memory.size_bytes(), address_bits };
     let tables = acpi::build(&config).map_err(|error| error.to_string())?;
     memory.write(layout::ACPI_TABLES, &tables).map_err(|error| error.to_string())
+}
+
+#[inline(never)]
+fn write_smbios_tables(memory: &GuestRam, config: &GuestConfig) -> Result<(), String> {
+    let uuid = config.smbios.uuid_of(&config.name);
+    let (text, oem_strings) = (uuid.to_string(), config.smbios.oem_strings().collect::<Vec<_>>());
+    let serial = config.smbios.serial().unwrap_or(&text);
+    let system = smbios::System { uuid: uuid.bytes(), serial, oem_strings: &oem_strings };
+    let tables = smbios::build(&system).map_err(|error| error.to_string())?;
+    memory.write(layout::SMBIOS_TABLES, &tables).map_err(|error| error.to_string())
 }
