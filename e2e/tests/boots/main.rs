@@ -49,6 +49,7 @@ mod report;
 mod restart;
 mod self_tests;
 mod serve;
+mod shutdown;
 mod smbios;
 mod smp;
 mod sockets;
@@ -183,6 +184,7 @@ fn trials() -> Vec<Trial> {
         ("endings", endings::RULES),
         ("endings", endings::steps::RULES),
         ("serve", serve::RULES),
+        ("shutdown", if Kernel::V6_12.drivers().is_ok() { shutdown::RULES } else { &[] }),
         ("smbios", smbios::RULES),
         ("smp", smp::RULES),
         ("cpus", cpus::RULES),

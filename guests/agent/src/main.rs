@@ -15,6 +15,7 @@ mod hvc;
 mod machine;
 mod options;
 mod plugged;
+mod power_key;
 mod print;
 mod random;
 mod reads;

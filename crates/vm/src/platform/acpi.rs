@@ -28,9 +28,12 @@ use crate::memory::GuestMemory;
 use crate::platform::layout;
 
 mod dsdt;
+mod events;
 mod hot_plug;
 mod lines;
+mod made;
 mod oem;
+mod power_button;
 mod x2apic;
 
 #[cfg(test)]
@@ -94,6 +97,11 @@ pub fn build(config: &AcpiConfig) -> Result<Vec<u8>, BadVcpuCount> {
 /// of old has written do not. The memory is the guest's, which deceives but itself.
 pub fn describe_hot_plug(memory: &impl GuestMemory) -> bool {
     describe(memory, hot_plug::EVENTS)
+}
+
+/// Returns whether they describe the power button, likewise.
+pub fn describe_power_button(memory: &impl GuestMemory) -> bool {
+    describe(memory, power_button::EVENTS)
 }
 
 /// Returns whether they describe INTx lines of PCI functions, likewise.

@@ -82,6 +82,8 @@ pub mod port {
     pub const HOT_PLUG: u16 = 0x610;
     /// Number of these ports.
     pub const HOT_PLUG_PORTS: u8 = 12;
+    /// The power button's register.
+    pub const POWER_BUTTON: u16 = 0x620;
     /// Reset register: writing [`RESET_VALUE`] resets the guest.
     pub const RESET: u16 = 0xcf9;
     /// The value by which [`RESET`] resets the machine.
@@ -100,6 +102,8 @@ pub const FIXED_PORTS_END: u16 = 0x1000;
 pub const COM1_GSI: u8 = 4;
 /// The global system interrupt of the hot-plug controller.
 pub const HOT_PLUG_GSI: u8 = 9;
+/// The global system interrupt of the power button.
+pub const POWER_BUTTON_GSI: u8 = 10;
 /// Inputs of the IOAPIC.
 pub const IOAPIC_PINS: usize = 24;
 /// Those for INTx lines of PCI functions: the ones above ISA's.

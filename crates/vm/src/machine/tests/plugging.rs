@@ -65,7 +65,7 @@ fn a_function_comes_only_where_none_is() {
         assert!(plug(&lab, device) && !plug(&lab, device));
     }
     assert_eq!(lab.machine.bus().free_device(), None);
-    assert_eq!(lab.machine.bus().devices().count(), 8 + 1 + 1 + 30, "fixed ones, host bridge, attached, plugged");
+    assert_eq!(lab.machine.bus().devices().count(), 9 + 1 + 1 + 30, "fixed ones, host bridge, attached, plugged");
     assert!(lab.machine.bus().unplug(Slot::of_device(17)));
     assert_eq!(lab.machine.bus().free_device(), Some(17));
 }
