@@ -8,8 +8,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use bundle::{
-    AssignedConfig, NetworkConfig, NicConfig, OnPanic, Pmu, PmuEvent, SmbiosConfig, VirtioDevices, VsockConfig,
-    WhenDone,
+    AssignedConfig, CpuModel, NetworkConfig, NicConfig, OnPanic, Pmu, PmuEvent, SmbiosConfig, VirtioDevices,
+    VsockConfig, WhenDone,
 };
 use seal::PublicKey;
 
@@ -116,6 +116,8 @@ pub struct Guest {
     pub nics: Vec<NicConfig>,
     /// Its sockets (`vsock`).
     pub vsock: Option<VsockConfig>,
+    /// The CPU that it sees.
+    pub cpu: CpuModel,
     /// What its SMBIOS tables state (`uuid`, `serial`, `oem_strings`).
     pub smbios: SmbiosConfig,
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files: bundles, manifests, kernels.
 
-use bundle::{Bundle, Devices, GuestConfig, HostConfig, OnPanic, Pmu, SmbiosConfig, VirtioDevices};
+use bundle::{Bundle, CpuModel, Devices, GuestConfig, HostConfig, OnPanic, Pmu, SmbiosConfig, VirtioDevices};
+use vm::cpu::models::Model;
 use vm::platform::loader::{self, Module};
 use vm::platform::smbios::{self, System};
 use vm::testing::FakeMemory;
@@ -36,6 +37,7 @@ pub fn bundle(data: &[u8]) {
         virtio: VirtioDevices { rng: kernel.len() & 1 != 0, console: kernel.len() & 2 != 0 },
         nics: Vec::new(),
         vsock: None,
+        cpu: input.choose(&[CpuModel::Host, CpuModel::V2, CpuModel::EpycMilan]),
         smbios: smbios(&mut input),
     };
     let built = bundle::write::build(HostConfig::default(), vec![guest], &[("k", kernel), ("i", b"initrd")]);
@@ -78,6 +80,7 @@ fn read(bytes: &[u8]) {
     }
     for guest in &bundle.manifest().guests {
         let _ = bundle.guest_files(guest).map_err(|error| error.to_string());
+        assert!(guest.cpu.model().is_none_or(|name| Model::named(name).is_some()), "{:?} is no model", guest.cpu);
         let (uuid, stated) = (guest.smbios.uuid_of(&guest.name), &guest.smbios);
         let (text, oem_strings) = (uuid.to_string(), stated.oem_strings().collect::<Vec<_>>());
         let serial = stated.serial().unwrap_or(&text);

@@ -145,6 +145,7 @@ fn guest(folder: &Path, mut section: Section<'_, '_>, taken: &mut Taken) -> Opti
         virtio: virtio(&mut section),
         // Assigned once all guests are known.
         vsock: None,
+        cpu: section.optional("cpu", choice).unwrap_or_default(),
         smbios: check_smbios::smbios(&mut section, &mut taken.uuids),
         autostart,
         memory: memory.as_ref().map_or(USUAL_MEMORY, |(memory, _)| *memory),

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
+mod cpus;
 mod devices;
 mod functions;
 mod networks;

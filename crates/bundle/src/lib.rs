@@ -37,6 +37,7 @@ extern crate std;
 
 mod archive;
 mod checksum;
+mod cpu;
 mod error;
 mod guest;
 pub mod limits;
@@ -44,11 +45,13 @@ mod manifest;
 mod network;
 mod read;
 mod smbios;
+mod tables;
 mod uuid;
 mod vsock;
 pub mod write;
 
 pub use checksum::crc32;
+pub use cpu::CpuModel;
 pub use error::{BundleError, HeaderField, Problem};
 pub use guest::{AssignedConfig, Devices, GuestConfig, OnPanic, Pmu, PmuEvent, VirtioDevices};
 pub use manifest::{

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::guest::{AssignedConfig, GuestConfig, VirtioDevices};
 use crate::network::{NetworkConfig, NicConfig};
-use crate::smbios::SmbiosConfig;
 use crate::vsock::VsockConfig;
 
 /// The name of the first entry.
@@ -138,26 +137,6 @@ pub(crate) struct VirtualFunctions {
     pub numbers: Vec<Vec<u8>>,
 }
 
-/// The fields that version 11 adds, behind those.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Tables {
-    /// [`GuestConfig::smbios`] of each guest.
-    pub smbios: Vec<String>,
-}
-
-impl Manifest {
-    pub(crate) fn tables(&self) -> Tables {
-        Tables { smbios: self.guests.iter().map(|guest| guest.smbios.0.clone()).collect() }
-    }
-
-    /// The manifest with these tables; `None` if they are of other guests.
-    pub(crate) fn with_tables(mut self, tables: Tables) -> Option<Self> {
-        let is_of_these = tables.smbios.len() == self.guests.len();
-        self.guests.iter_mut().zip(tables.smbios).for_each(|(guest, text)| guest.smbios = SmbiosConfig(text));
-        is_of_these.then_some(self)
-    }
-}
-
 impl Manifest {
     pub(crate) fn virtual_functions(&self) -> VirtualFunctions {
         let of = |guest: &GuestConfig| guest.functions.iter().map(|function| function.virtual_functions).collect();
@@ -231,7 +210,7 @@ impl Manifest {
         let mut functions = self.guests.iter().flat_map(|guest| &guest.functions);
         let has_line = functions.clone().any(|function| function.gsi.is_some());
         match () {
-            () if self.guests.iter().any(|guest| guest.smbios.is_stated()) => MANIFEST_VERSION,
+            () if self.guests.iter().any(GuestConfig::has_tables) => MANIFEST_VERSION,
             () if functions.any(|function| function.virtual_functions > 0) => VERSION_10,
             () if has_line => VERSION_9,
             () if self.guests.iter().any(|guest| guest.vsock.is_some()) => VERSION_8,

@@ -12,9 +12,10 @@ use crate::guest::GuestConfig;
 use crate::limits;
 use crate::manifest::{
     Added, AddedLater, FileRecord, Lines, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Networks,
-    OLDEST_MANIFEST_VERSION, Sockets, Tables, VERSION_5, VERSION_6, VERSION_7, VERSION_8, VERSION_9, VERSION_10,
+    OLDEST_MANIFEST_VERSION, Sockets, VERSION_5, VERSION_6, VERSION_7, VERSION_8, VERSION_9, VERSION_10,
     VirtualFunctions,
 };
+use crate::tables::Tables;
 
 mod check;
 

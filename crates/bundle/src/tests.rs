@@ -2,6 +2,7 @@
 //! Rules of bundles.
 
 mod checksum;
+mod cpu;
 mod damage;
 mod networks;
 mod reading;
@@ -35,6 +36,7 @@ fn debian() -> GuestConfig {
         virtio: VirtioDevices::default(),
         nics: vec![],
         vsock: None,
+        cpu: CpuModel::Host,
         smbios: SmbiosConfig::default(),
     }
 }

@@ -10,7 +10,7 @@
 //! | `mute` | the host never answers |
 //! | `stubborn` | the host accepts the order to power off, and runs on |
 //! | `silent` | the host does not answer requests for memory |
-//! | `deaf` | the guest ignores its power button |
+//! | `ignores` | the guest ignores its power button |
 //! | nothing | the host runs until it is powered off |
 
 use std::io::{Read as _, Write as _};
@@ -121,7 +121,7 @@ impl Host {
                 self.send(&Frame::Stream(Stream::Log(record(2 + self.sequence))));
                 Ok(ReplyBody::Done)
             }
-            RequestBody::VmShutdown { .. } if self.behaviour.contains("deaf") => Ok(ReplyBody::Done),
+            RequestBody::VmShutdown { .. } if self.behaviour.contains("ignores") => Ok(ReplyBody::Done),
             RequestBody::VmShutdown { .. } => {
                 self.ended = Some("powered off");
                 Ok(ReplyBody::Done)

@@ -116,7 +116,7 @@ fn guests_are_shut_down_or_stopped_at_the_timeout() {
     assert!(said.status == 0 && said.out.starts_with("debian stopped already (powered off; "), "{}", said.out);
     assert!(operator.says(&["vm", "wait", "debian"]).out.starts_with("debian ended (powered off; "));
 
-    let operator = Operator::new("deaf");
+    let operator = Operator::new("ignores");
     assert_eq!(operator.says(&["up", "host.toml", "--detach"]).status, 0);
     let said = operator.says(&["vm", "shutdown", "--yes", "--json", "--timeout", "1", "debian"]);
     let expected = "{\"done\":\"stopped: it did not shut down within 1 s\",\"name\":\"debian\",\"reason\":\"stopped by";

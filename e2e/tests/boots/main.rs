@@ -38,6 +38,7 @@ mod log;
 mod machine_checks;
 mod many_guests;
 mod memory;
+mod models;
 mod networks;
 mod panicked;
 mod pci;
@@ -173,6 +174,7 @@ fn trials() -> Vec<Trial> {
         ("isolation", isolation::RULES),
         ("last_words", last_words::RULES),
         ("log", log::RULES),
+        ("models", models::RULES),
         ("networks", if Kernel::Default.drivers().is_ok() { networks::RULES } else { &[] }),
         ("sockets", if Kernel::Default.drivers().is_ok() { sockets::RULES } else { &[] }),
         ("virtio", if Kernel::Default.drivers().is_ok() { virtio::RULES } else { &[] }),

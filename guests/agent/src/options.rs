@@ -28,6 +28,7 @@
 //! | `vsock-serve:PORT` | the same as `serve` over virtio sockets |
 //! | `vsock-crowd:CID:PORT:TIMES` | opens so many connections over virtio sockets, prints how many there are, and closes them |
 //! | `hwrng:MS` | reads the entropy device every so many milliseconds, for ever, beside the tasks that follow |
+//! | `flags` | prints the features of the first CPU |
 //! | `dmi:MS` | prints what the SMBIOS tables state every so many milliseconds, for ever, beside the tasks that follow |
 //! | `power-key`, `power-key:ignore` | powers off when the power button is pressed, or prints that alone, beside the tasks that follow |
 //! | `hvc:MS` | a numbered line on the second console every so many milliseconds, and an answer to each line typed there, for ever, beside the tasks that follow |
@@ -133,6 +134,8 @@ pub enum Task {
     },
     /// Read the entropy device at every period, for ever, beside the tasks that follow.
     Random(Duration),
+    /// Print the features of the first CPU.
+    Flags,
     /// Print what the SMBIOS tables state at every period, for ever, beside the tasks that follow.
     Dmi(Duration),
     /// Wait for the power button, for ever, beside the tasks that follow.
@@ -177,7 +180,7 @@ impl fmt::Display for UnknownTask {
              mix:MS, compute:MS, churn:MS, heartbeat:MS[:COUNT], stress:MS, replug:TIMES, steal, backtrace, \
              disk:MIB, plugged:MIB, reset:TIMES, reads:DEPTH:MS, stream:OWN:TO:PORT, \
              echo:TO:PORT, serve:OWN:PORT, vsock-echo:CID:PORT, vsock-serve:PORT, vsock-crowd:CID:PORT:TIMES, \
-             hwrng:MS, dmi:MS, power-key[:ignore], hvc:MS, print:ttyS0:KIB, \
+             hwrng:MS, flags, dmi:MS, power-key[:ignore], hvc:MS, print:ttyS0:KIB, \
              print:hvc0:KIB and wait, separated by commas",
             self.0
         )
@@ -211,6 +214,7 @@ fn task(word: &str) -> Result<Task, UnknownTask> {
         (Some("hwrng"), Some(time), None, _) => milliseconds(time).map(Task::Random),
         (Some("power-key"), None, ..) => Some(Task::PowerKey(Answer::PowerOff)),
         (Some("power-key"), Some("ignore"), None, _) => Some(Task::PowerKey(Answer::Ignore)),
+        (Some("flags"), None, ..) => Some(Task::Flags),
         (Some("dmi"), Some(time), None, _) => milliseconds(time).map(Task::Dmi),
         (Some("hvc"), Some(time), None, _) => milliseconds(time).map(Task::SecondConsole),
         (Some("print"), Some("ttyS0"), Some(count), None) => print(Console::Serial, count),

@@ -45,6 +45,7 @@ pub fn run(task: Task) {
         Task::VsockServe(port) => vsock::start_serve(port),
         Task::VsockCrowd { cid, port, times } => vsock::crowd(cid, port, times),
         Task::Random(period) => random::start(period),
+        Task::Flags => say!("flags: {} end", machine::flags()),
         Task::PowerKey(answer) => power_key::start(answer),
         Task::Dmi(period) => dmi::start(period),
         Task::SecondConsole(period) => hvc::start(period),

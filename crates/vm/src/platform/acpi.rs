@@ -109,6 +109,7 @@ pub fn describe_lines(memory: &impl GuestMemory) -> bool {
     describe(memory, lines::ROUTING)
 }
 
+#[inline(never)]
 fn describe(memory: &impl GuestMemory, name: &str) -> bool {
     let mut tables = vec![0; SEARCHED_BYTES];
     let name = name.as_bytes();

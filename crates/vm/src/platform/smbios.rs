@@ -133,12 +133,12 @@ impl Tables {
     /// Adds a structure: its type, what follows its handle, and its strings, which it names by numbers from 1.
     fn add(&mut self, kind: u8, body: &[u8], strings: &[&str]) {
         const HEADER_BYTES: u8 = 4;
-        self.bytes.extend([kind, HEADER_BYTES + body.len() as u8]);
-        self.bytes.extend(self.handles.to_le_bytes());
-        self.bytes.extend(body);
+        let [low, high] = self.handles.to_le_bytes();
+        self.bytes.extend_from_slice(&[kind, HEADER_BYTES + body.len() as u8, low, high]);
+        self.bytes.extend_from_slice(body);
         self.handles += 1;
         for text in strings {
-            self.bytes.extend(text.bytes());
+            self.bytes.extend_from_slice(text.as_bytes());
             self.bytes.push(0);
         }
         // Two zeroes end a structure: the last string's own and one more, or two where there are no strings.

@@ -38,6 +38,7 @@ fn times_are_milliseconds() {
     assert_eq!(only("agent=compute:250"), Task::Compute(Duration::from_millis(250)));
     assert_eq!(only("agent=power-key"), Task::PowerKey(Answer::PowerOff));
     assert_eq!(only("agent=power-key:ignore"), Task::PowerKey(Answer::Ignore));
+    assert_eq!(only("agent=flags"), Task::Flags);
     assert_eq!(only("agent=dmi:50"), Task::Dmi(Duration::from_millis(50)));
     assert_eq!(only("agent=poll:3"), Task::Poll(Duration::from_millis(3)));
     assert_eq!(only("agent=mix:3"), Task::Mix(Duration::from_millis(3)));

@@ -17,7 +17,7 @@ use vm::platform::{acpi, layout, reset_vector, smbios};
 use vm::vcpu::{EntryState, VcpuState};
 
 use super::Instance;
-use super::config::{check_offered, counters_of, given_counters, lfence_serializes, machine_config};
+use super::config::{check_offered, counters_of, given_counters, lfence_serializes, machine_config, model_of};
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::{OutOfMemory, Virt};
 use crate::arch::{counters, cpu};
@@ -33,9 +33,12 @@ use crate::kernel::timeline::{self, Name};
 
 impl Instance {
     /// Loads a guest from the bundle; gives its vCPUs. The error has the reason and a hint.
+    #[inline(never)]
     pub fn load(virt: Virt, guests: &Guests, guest: &'static Guest) -> Result<(Arc<Self>, Vec<Task>), String> {
         let config = &guest.config;
         let _loading = timeline::span(Name::GuestLoad, guest.number);
+        // Before memory is taken and filled in vain.
+        model_of(guest)?;
         let checking = timeline::span(Name::GuestFiles, guest.number);
         let files = guests.bundle.verified_guest_files(config).map_err(|error| error.to_string())?;
         drop(checking);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The hot-plug controller in AML: a method that the Generic Event Device calls (ACPI 6.5, section 5.6.9), which reads the
-//! controller's registers and notifies the devices of bus 0 (section 5.6.6), and an object for each of these.
+//! The hot-plug controller in AML: a method that the Generic Event Device calls (ACPI 6.5, section 5.6.9), which reads
+//! the controller's registers and notifies the devices of bus 0 (section 5.6.6), and an object for each of these.
 //!
 //! ```text
 //! line ──► GED_._EVT ──► PCI0.HPEV ──► Notify (PCI0, bus check), (S001, device check), (S001, eject request), …

@@ -24,8 +24,8 @@ impl Structure {
     }
 }
 
-/// Reads the tables from the guest's first MiB as a kernel does: scans for the anchor on 16-byte boundaries, follows the
-/// entry point, and walks to the end-of-table structure. It shares nothing with the code that it tests.
+/// Reads the tables from the guest's first MiB as a kernel does: scans for the anchor on 16-byte boundaries, follows
+/// the entry point, and walks to the end-of-table structure. It shares nothing with the code that it tests.
 fn read(first_mebibyte: &[u8]) -> Vec<Structure> {
     let anchor =
         (0xf_0000..0x10_0000).step_by(16).find(|at| &first_mebibyte[*at..][..5] == b"_SM3_").expect("an anchor");
