@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use baton::config::{Config, Device, Guest, Host, Image, Iommu};
 use baton::size::Size;
-use bundle::{OnPanic, Pmu, VirtioDevices, WhenDone};
+use bundle::{CpuModel, OnPanic, Pmu, SmbiosConfig, VirtioDevices, WhenDone};
 use lab::{Accelerator, Emulator, Happening, Hardware, Lab, Machine, RunDir, What};
 use tempfile::TempDir;
 
@@ -132,6 +132,8 @@ pub(super) fn guest(name: &str, kernel: PathBuf, memory: Size) -> Guest {
         virtio: VirtioDevices::default(),
         nics: Vec::new(),
         vsock: None,
+        cpu: CpuModel::Host,
+        smbios: SmbiosConfig::default(),
     }
 }
 

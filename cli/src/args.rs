@@ -26,7 +26,7 @@ pub use self::perf::{PerfArgs, PerfCommand};
 pub use self::records::{LogArgs, RecordArgs};
 pub use self::target::Target;
 pub use self::timeline::TimelineArgs;
-pub use self::vm::{VmCommand, VmEnd, VmOrder};
+pub use self::vm::{VmCommand, VmEnd, VmOrder, VmShutdown, VmWait};
 use crate::consent::Consent;
 
 /// Operate hosts of Baton, the hypervisor that can be replaced while guests run.

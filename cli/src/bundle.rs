@@ -80,6 +80,8 @@ fn compile(guest: &Guest, files: &mut Files) -> Result<GuestConfig> {
         virtio: guest.virtio,
         nics: guest.nics.clone(),
         vsock: guest.vsock.clone(),
+        cpu: guest.cpu,
+        smbios: guest.smbios.clone(),
     })
 }
 

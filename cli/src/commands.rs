@@ -31,6 +31,7 @@ mod restart;
 mod serve;
 mod shell;
 pub mod shipment;
+mod shutdown;
 mod stat;
 mod symbolize;
 mod terminal;

@@ -7,7 +7,10 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use bundle::{AssignedConfig, NetworkConfig, NicConfig, OnPanic, Pmu, PmuEvent, VirtioDevices, VsockConfig, WhenDone};
+use bundle::{
+    AssignedConfig, CpuModel, NetworkConfig, NicConfig, OnPanic, Pmu, PmuEvent, SmbiosConfig, VirtioDevices,
+    VsockConfig, WhenDone,
+};
 use seal::PublicKey;
 
 use crate::size::Size;
@@ -16,6 +19,7 @@ mod check;
 mod check_devices;
 mod check_functions;
 mod check_networks;
+mod check_smbios;
 mod check_sockets;
 mod devices;
 mod read;
@@ -112,6 +116,10 @@ pub struct Guest {
     pub nics: Vec<NicConfig>,
     /// Its sockets (`vsock`).
     pub vsock: Option<VsockConfig>,
+    /// The CPU that it sees.
+    pub cpu: CpuModel,
+    /// What its SMBIOS tables state (`uuid`, `serial`, `oem_strings`).
+    pub smbios: SmbiosConfig,
 }
 
 /// The reason why a configuration cannot be used: every error in it, in the file's order.

@@ -20,8 +20,8 @@ pub struct Consent {
 pub struct Ending<'a> {
     /// The order, as in "to power off".
     pub order: &'a str,
-    /// The guest that it is for; `None`: all.
-    pub guest: Option<&'a str>,
+    /// The guests that it is for; `None`: all.
+    pub guests: Option<&'a [String]>,
 }
 
 impl Consent {
@@ -34,7 +34,7 @@ impl Consent {
             return Ok(());
         }
         let vms = list()?;
-        let running = running(vms.iter().map(|vm| (vm.name.as_str(), vm.state)), ending.guest);
+        let running = running(vms.iter().map(|vm| (vm.name.as_str(), vm.state)), ending.guests);
         if running.is_empty() {
             return Ok(());
         }
@@ -47,9 +47,9 @@ impl Consent {
 }
 
 /// Names of guests that would end.
-fn running<'a>(vms: impl Iterator<Item = (&'a str, VmState)>, guest: Option<&str>) -> Vec<String> {
+fn running<'a>(vms: impl Iterator<Item = (&'a str, VmState)>, guests: Option<&[String]>) -> Vec<String> {
     let is_alive = |(_, state): &(&str, VmState)| !matches!(state, VmState::Stopped | VmState::Failed);
-    let is_meant = |(name, _): &(&str, VmState)| guest.is_none_or(|guest| *name == guest);
+    let is_meant = |(name, _): &(&str, VmState)| guests.is_none_or(|guests| guests.iter().any(|guest| guest == name));
     vms.filter(is_alive).filter(is_meant).map(|(name, _)| format!("guest {name}")).collect()
 }
 
@@ -88,7 +88,7 @@ mod tests {
     fn guests_that_have_ended_are_not_asked_about() {
         let vms = || [("web", VmState::Running), ("old", VmState::Stopped), ("db", VmState::Paused)].into_iter();
         assert_eq!(running(vms(), None), ["guest web", "guest db"]);
-        assert_eq!(running(vms(), Some("db")), ["guest db"]);
-        assert!(running(vms(), Some("old")).is_empty() && running([].into_iter(), None).is_empty());
+        assert_eq!(running(vms(), Some(&["db".to_owned()])), ["guest db"]);
+        assert!(running(vms(), Some(&["old".to_owned()])).is_empty() && running([].into_iter(), None).is_empty());
     }
 }

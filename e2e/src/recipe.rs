@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use baton::config::{Config, Device, Guest, Host as HostConfig, Image, Iommu};
 use baton::size::Size;
-use bundle::{NetworkConfig, OnPanic, Pmu, VirtioDevices, WhenDone};
+use bundle::{CpuModel, NetworkConfig, OnPanic, Pmu, SmbiosConfig, VirtioDevices, WhenDone};
 use lab::bochs::Bochs;
 use lab::{Accelerator, Hardware, Lab, Machine, RunDir};
 use seal::PublicKey;
@@ -290,6 +290,8 @@ pub fn program(name: &str, kernel: PathBuf) -> Guest {
         virtio: VirtioDevices::default(),
         nics: Vec::new(),
         vsock: None,
+        cpu: CpuModel::Host,
+        smbios: SmbiosConfig::default(),
     }
 }
 

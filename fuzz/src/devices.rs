@@ -180,15 +180,16 @@ fn drive_bus(input: &mut Input<'_>) {
     }
 }
 
-/// The host lets a function come or go, or asks the guest for one.
+/// The host lets a function come or go, asks the guest for one, or presses the power button.
 fn plug(bus: &Bus, step: u16, world: &mut FakeWorld) {
     let (slot, mut controller) = (Slot::of_device(PLUGGED), bus.hot_plug().lock());
-    match step % 6 {
+    match step % 7 {
         0 => drop(bus.plug(Probe::in_slot(slot))),
         1 => drop(bus.unplug(slot)),
         2 => controller.check((step >> 3) as u8 & 0x1f, &mut world.outputs),
         3 => controller.request((step >> 3) as u8 & 0x1f, &mut world.outputs),
         4 => controller.remove((step >> 3) as u8 & 0x1f, &mut world.outputs),
+        5 => bus.power_button().lock().press(&mut world.outputs),
         _ => drop(controller.take_ejected()),
     }
     assert_eq!(HotPlug::from_state(controller.state()).as_ref(), Ok(&*controller));

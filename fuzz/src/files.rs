@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files: bundles, manifests, kernels.
 
-use bundle::{Bundle, Devices, GuestConfig, HostConfig, OnPanic, Pmu, VirtioDevices};
+use bundle::{Bundle, CpuModel, Devices, GuestConfig, HostConfig, OnPanic, Pmu, SmbiosConfig, VirtioDevices};
+use vm::cpu::models::Model;
 use vm::platform::loader::{self, Module};
+use vm::platform::smbios::{self, System};
 use vm::testing::FakeMemory;
 
 use crate::input::Input;
@@ -15,7 +17,7 @@ pub fn bundle(data: &[u8]) {
         read(input.0);
         return;
     }
-    let (kernel, cmdline) = (input.string(), String::from_utf8_lossy(input.string()).into_owned());
+    let (kernel, cmdline) = (input.string(), text(&mut input));
     let guest = GuestConfig {
         name: "g".into(),
         kernel: "k".into(),
@@ -35,6 +37,8 @@ pub fn bundle(data: &[u8]) {
         virtio: VirtioDevices { rng: kernel.len() & 1 != 0, console: kernel.len() & 2 != 0 },
         nics: Vec::new(),
         vsock: None,
+        cpu: input.choose(&[CpuModel::Host, CpuModel::V2, CpuModel::EpycMilan]),
+        smbios: smbios(&mut input),
     };
     let built = bundle::write::build(HostConfig::default(), vec![guest], &[("k", kernel), ("i", b"initrd")]);
     let Ok(mut built) = built else { return };
@@ -53,6 +57,16 @@ pub fn manifest(data: &[u8]) {
     }
 }
 
+fn smbios(input: &mut Input<'_>) -> SmbiosConfig {
+    let (has_serial, serial) = (input.bool(), text(input));
+    let oem_strings: Vec<String> = (0..input.u8() & 3).map(|_| text(input)).collect();
+    SmbiosConfig::new(None, has_serial.then_some(serial.as_str()), oem_strings.iter().map(String::as_str))
+}
+
+fn text(input: &mut Input<'_>) -> String {
+    String::from_utf8_lossy(input.string()).into_owned()
+}
+
 fn read(bytes: &[u8]) {
     let heads = [0, 5, 110, 119, bytes.len() / 2].map(|end| Bundle::check_head(&bytes[..end.min(bytes.len())]));
     let Ok(bundle) = Bundle::parse(bytes).map_err(|error| error.to_string()) else { return };
@@ -66,6 +80,12 @@ fn read(bytes: &[u8]) {
     }
     for guest in &bundle.manifest().guests {
         let _ = bundle.guest_files(guest).map_err(|error| error.to_string());
+        assert!(guest.cpu.model().is_none_or(|name| Model::named(name).is_some()), "{:?} is no model", guest.cpu);
+        let (uuid, stated) = (guest.smbios.uuid_of(&guest.name), &guest.smbios);
+        let (text, oem_strings) = (uuid.to_string(), stated.oem_strings().collect::<Vec<_>>());
+        let serial = stated.serial().unwrap_or(&text);
+        let system = System { uuid: uuid.bytes(), serial, oem_strings: &oem_strings };
+        assert_eq!(smbios::build(&system).err(), None, "what a bundle states of {} has no tables", guest.name);
     }
 }
 

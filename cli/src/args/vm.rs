@@ -17,6 +17,10 @@ pub enum VmCommand {
     Start(VmOrder),
     /// Stop a machine at once, as if its power were cut
     Stop(VmEnd),
+    /// Shut machines down by their power buttons; what still runs after the timeout is stopped
+    Shutdown(VmShutdown),
+    /// Wait until machines have ended
+    Wait(VmWait),
     /// Pause a machine: its vCPUs halt where they are
     Pause(VmOrder),
     /// Resume a paused machine
@@ -60,6 +64,36 @@ pub struct VmEnd {
     pub order: VmOrder,
     #[command(flatten)]
     pub consent: Consent,
+}
+
+/// The end of virtual machines in order.
+#[derive(Debug, Args)]
+#[allow(missing_docs)]
+pub struct VmShutdown {
+    /// The virtual machines
+    #[arg(required = true, value_name = "VM")]
+    pub vms: Vec<String>,
+    /// Seconds after which a machine that still runs is stopped, as if its power were cut
+    #[arg(long, value_name = "SECONDS", default_value_t = 90)]
+    pub timeout: u32,
+    #[command(flatten)]
+    pub consent: Consent,
+    #[command(flatten)]
+    pub format: Format,
+}
+
+/// A wait for the end of virtual machines.
+#[derive(Debug, Args)]
+#[allow(missing_docs)]
+pub struct VmWait {
+    /// The virtual machines
+    #[arg(required = true, value_name = "VM")]
+    pub vms: Vec<String>,
+    /// Seconds after which the wait fails [default: none]
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u32>,
+    #[command(flatten)]
+    pub format: Format,
 }
 
 /// An order for one virtual machine.

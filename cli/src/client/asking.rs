@@ -163,6 +163,7 @@ fn is_repeatable(body: &RequestBody) -> bool {
             | RequestBody::UploadDrop
             | RequestBody::PermitDowngrade
             | RequestBody::Confirm
+            | RequestBody::VmShutdown { .. }
             | RequestBody::PowerOff
     )
 }

@@ -24,7 +24,7 @@ const SILENCE: Duration = Duration::from_secs(5);
 const INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) fn run(target: &Target, consent: Consent, timeout_seconds: u64) -> Result<u8> {
-    consent.obtain(|| connect(target)?.vms(), Ending { order: "power-off", guest: None })?;
+    consent.obtain(|| connect(target)?.vms(), Ending { order: "power-off", guests: None })?;
     match target.address()? {
         Address::Lab(name) => lab_host(target, &name, timeout_seconds),
         address => remote_host(target, &address, timeout_seconds),

@@ -23,7 +23,7 @@ pub(super) struct How {
 pub(super) fn run(target: &Target, shipment: Option<Shipment>, how: How, format: Format) -> Result<u8> {
     let is_downgrade = how.allow_downgrade;
     let mut client = connect(target)?;
-    how.consent.obtain(|| client.vms(), Ending { order: "the restart", guest: None })?;
+    how.consent.obtain(|| client.vms(), Ending { order: "the restart", guests: None })?;
     if let Some(shipment) = &shipment {
         shipment.send(&mut client, is_downgrade, format)?;
     }

@@ -3,6 +3,7 @@
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use wire::{Refusal, RefusalCode, RequestBody, VmInfo};
 
-use super::{DONE, connect, console, perf, seconds};
+use super::{DONE, connect, console, perf, seconds, shutdown};
 use crate::args::{Format, Target, VmCommand, VmEnd, VmOrder};
 use crate::client::{Client, NotFound};
 use crate::consent::Ending;
@@ -31,6 +32,14 @@ pub(super) fn run(target: &Target, command: &VmCommand) -> Result<u8> {
         VmCommand::List(format) => list(&mut client, *format),
         VmCommand::Start(vm) => order(&mut client, vm, |name| RequestBody::VmStart { name }, "started"),
         VmCommand::Stop(vm) => end(&mut client, vm, "stop", |name| RequestBody::VmStop { name }, "stopped"),
+        VmCommand::Shutdown(vms) => {
+            vms.vms.iter().try_for_each(|vm| check_name(&mut client, vm))?;
+            shutdown::shutdown(&mut client, vms)
+        }
+        VmCommand::Wait(vms) => {
+            vms.vms.iter().try_for_each(|vm| check_name(&mut client, vm))?;
+            shutdown::wait(&mut client, vms)
+        }
         VmCommand::Pause(vm) => order(&mut client, vm, |name| RequestBody::VmPause { name }, "paused"),
         VmCommand::Resume(vm) => order(&mut client, vm, |name| RequestBody::VmResume { name }, "resumed"),
         VmCommand::Reset(vm) => end(&mut client, vm, "reset", |name| RequestBody::VmReset { name }, "reset"),
@@ -122,7 +131,7 @@ fn bar_style() -> ProgressStyle {
 
 /// An order that ends what a machine does: asked about if it runs.
 fn end(client: &mut Client, vm: &VmEnd, verb: &str, body: fn(String) -> RequestBody, done: &str) -> Result<u8> {
-    vm.consent.obtain(|| client.vms(), Ending { order: verb, guest: Some(&vm.order.vm) })?;
+    vm.consent.obtain(|| client.vms(), Ending { order: verb, guests: Some(slice::from_ref(&vm.order.vm)) })?;
     order(client, &vm.order, body, done)
 }
 

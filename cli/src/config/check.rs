@@ -11,6 +11,7 @@ use toml::de::DeValue;
 
 use super::check_functions::Functions;
 use super::check_networks::{self, Networks};
+use super::check_smbios::{self, Uuids};
 use super::check_sockets::Sockets;
 use super::read::{Section, choice, flag, list, number, path, size, text};
 use super::{Config, Guest, Host, Image, check_devices, check_functions};
@@ -60,6 +61,7 @@ struct Taken {
     functions: Functions,
     networks: Networks,
     sockets: Sockets,
+    uuids: Uuids,
 }
 
 fn check_count(root: &Section<'_, '_>, guests: usize) {
@@ -143,6 +145,8 @@ fn guest(folder: &Path, mut section: Section<'_, '_>, taken: &mut Taken) -> Opti
         virtio: virtio(&mut section),
         // Assigned once all guests are known.
         vsock: None,
+        cpu: section.optional("cpu", choice).unwrap_or_default(),
+        smbios: check_smbios::smbios(&mut section, &mut taken.uuids),
         autostart,
         memory: memory.as_ref().map_or(USUAL_MEMORY, |(memory, _)| *memory),
         name: name.map(|(name, _)| name).unwrap_or_default(),

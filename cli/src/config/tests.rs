@@ -7,9 +7,11 @@ use tempfile::TempDir;
 
 use super::*;
 
+mod cpus;
 mod devices;
 mod functions;
 mod networks;
+mod smbios;
 mod sockets;
 
 /// A folder with a kernel of 1 KiB and an initrd of 3 MiB.

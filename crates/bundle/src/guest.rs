@@ -6,7 +6,9 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cpu::CpuModel;
 use crate::network::NicConfig;
+use crate::smbios::SmbiosConfig;
 use crate::vsock::VsockConfig;
 
 /// One guest.
@@ -53,6 +55,12 @@ pub struct GuestConfig {
     /// Its socket device.
     #[serde(skip)]
     pub vsock: Option<VsockConfig>,
+    /// The CPU that it sees.
+    #[serde(skip)]
+    pub cpu: CpuModel,
+    /// What its SMBIOS tables state.
+    #[serde(skip)]
+    pub smbios: SmbiosConfig,
 }
 
 /// Virtio devices of a guest.
@@ -81,9 +89,14 @@ pub struct AssignedConfig {
 }
 
 impl GuestConfig {
+    /// Returns whether it has keys that version 11 of the manifest adds.
+    pub(crate) fn has_tables(&self) -> bool {
+        self.smbios.is_stated() || self.cpu != CpuModel::Host
+    }
+
     /// A number that differs where what the bundle states of a guest differs: FNV-1a over its encoding. 0 if it cannot
-    /// be encoded. Without functions, and without virtio, network and socket devices, it is the number that release
-    /// 0.1.0 computes.
+    /// be encoded. Without functions, without virtio, network and socket devices, without keys of SMBIOS and a CPU
+    /// model, it is the number that release 0.1.0 computes.
     pub fn digest(&self) -> u64 {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x100_0000_01b3;
@@ -111,6 +124,14 @@ impl GuestConfig {
         if self.functions.iter().any(|function| function.virtual_functions > 0) {
             bytes.extend(b"sriov");
             bytes.extend(self.functions.iter().map(|function| function.virtual_functions));
+        }
+        if let Some(model) = self.cpu.model() {
+            bytes.extend(b"cpu");
+            bytes.extend(model.as_bytes());
+        }
+        if self.smbios.is_stated() {
+            bytes.extend(b"smbios");
+            bytes.extend(self.smbios.0.as_bytes());
         }
         let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
         if bytes.is_empty() { 0 } else { bytes.iter().fold(OFFSET, fold) }

@@ -37,16 +37,21 @@ extern crate std;
 
 mod archive;
 mod checksum;
+mod cpu;
 mod error;
 mod guest;
 pub mod limits;
 mod manifest;
 mod network;
 mod read;
+mod smbios;
+mod tables;
+mod uuid;
 mod vsock;
 pub mod write;
 
 pub use checksum::crc32;
+pub use cpu::CpuModel;
 pub use error::{BundleError, HeaderField, Problem};
 pub use guest::{AssignedConfig, Devices, GuestConfig, OnPanic, Pmu, PmuEvent, VirtioDevices};
 pub use manifest::{
@@ -55,6 +60,8 @@ pub use manifest::{
 };
 pub use network::{NetworkConfig, NicConfig, NicVlans};
 pub use read::{Bundle, GuestFiles};
+pub use smbios::{SmbiosConfig, is_text};
+pub use uuid::{NotAUuid, Uuid};
 pub use vsock::VsockConfig;
 
 #[cfg(test)]

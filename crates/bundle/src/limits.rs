@@ -45,6 +45,14 @@ pub const VLAN_MOST: u16 = 4094;
 pub const MTU: core::ops::RangeInclusive<u16> = 68..=65_535;
 /// The identifiers of guests' sockets (virtio 1.3, section 5.10.4): those around them are reserved.
 pub const CIDS: core::ops::RangeInclusive<u32> = 3..=u32::MAX - 1;
+/// Bytes of a guest's serial number.
+pub const SERIAL_BYTES: usize = 255;
+/// OEM strings of a guest.
+pub const OEM_STRINGS: usize = 64;
+/// Bytes of one of them.
+pub const OEM_STRING_BYTES: usize = 4095;
+/// Bytes of all of them.
+pub const OEM_STRINGS_BYTES: usize = 8192;
 /// Events that a guest may count, where they are named.
 pub const PMU_EVENTS: usize = 16;
 /// Memory of a guest is a multiple of this many bytes.

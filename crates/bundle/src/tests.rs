@@ -2,9 +2,11 @@
 //! Rules of bundles.
 
 mod checksum;
+mod cpu;
 mod damage;
 mod networks;
 mod reading;
+mod smbios;
 mod sockets;
 
 use std::string::ToString;
@@ -34,6 +36,8 @@ fn debian() -> GuestConfig {
         virtio: VirtioDevices::default(),
         nics: vec![],
         vsock: None,
+        cpu: CpuModel::Host,
+        smbios: SmbiosConfig::default(),
     }
 }
 

@@ -156,6 +156,7 @@ pub const DEVICES: &[DeviceFormat] = &[
             structure::<state::BlkWrite>(Part::Piece),
         ],
     ),
+    device(DeviceKind::PowerButton, &[structure::<state::PowerButton>(Part::Piece)]),
 ];
 
 /// A physical function, with a line or without.

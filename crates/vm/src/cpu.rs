@@ -4,5 +4,6 @@
 pub mod cpuid;
 pub mod cr4;
 pub mod kvmclock;
+pub mod models;
 pub mod msr;
 pub mod steal_time;

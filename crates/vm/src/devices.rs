@@ -22,6 +22,7 @@ pub mod outputs;
 pub mod pci;
 mod piece;
 pub mod power;
+pub mod power_button;
 pub mod pvpanic;
 pub mod serial;
 pub mod virtio;

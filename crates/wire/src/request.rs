@@ -257,6 +257,11 @@ pub enum RequestBody {
     },
     /// The running image is to stay. Refused where nobody waits for that.
     Confirm,
+    /// Press the power button of a machine that runs, which asks it to shut down. The answer does not wait for that.
+    VmShutdown {
+        /// Name of the machine.
+        name: String,
+    },
 }
 
 /// The image that is to replace the running one.

@@ -10,6 +10,7 @@
 //! | `mute` | the host never answers |
 //! | `stubborn` | the host accepts the order to power off, and runs on |
 //! | `silent` | the host does not answer requests for memory |
+//! | `ignores` | the guest ignores its power button |
 //! | nothing | the host runs until it is powered off |
 
 use std::io::{Read as _, Write as _};
@@ -31,6 +32,8 @@ struct Host {
     sequence: u64,
     /// True while the guest is held for a reader.
     is_held: bool,
+    /// The reason for which the guest has ended.
+    ended: Option<&'static str>,
 }
 
 pub fn run() -> ExitCode {
@@ -48,7 +51,7 @@ pub fn run() -> ExitCode {
         println!("panicked\n  #0 0x1");
         return ExitCode::from(HostCode::Panicked.process_status() as u8);
     }
-    Host { wire, behaviour, sequence: 0, is_held: false }.serve()
+    Host { wire, behaviour, sequence: 0, is_held: false, ended: None }.serve()
 }
 
 impl Host {
@@ -99,7 +102,7 @@ impl Host {
     fn result(&mut self, body: RequestBody) -> Result<ReplyBody, Refusal> {
         match body {
             RequestBody::Info => Ok(ReplyBody::Info(info())),
-            RequestBody::VmList { .. } => Ok(ReplyBody::Vms { vms: vec![debian()], next_index: None }),
+            RequestBody::VmList { .. } => Ok(ReplyBody::Vms { vms: vec![debian(self.ended)], next_index: None }),
             RequestBody::ConsoleInput { bytes, .. } => {
                 self.console(&bytes.to_ascii_uppercase());
                 Ok(ReplyBody::Done)
@@ -116,6 +119,15 @@ impl Host {
             RequestBody::Subscribe(wanted) if wanted.log => {
                 self.sequence += 1;
                 self.send(&Frame::Stream(Stream::Log(record(2 + self.sequence))));
+                Ok(ReplyBody::Done)
+            }
+            RequestBody::VmShutdown { .. } if self.behaviour.contains("ignores") => Ok(ReplyBody::Done),
+            RequestBody::VmShutdown { .. } => {
+                self.ended = Some("powered off");
+                Ok(ReplyBody::Done)
+            }
+            RequestBody::VmStop { .. } => {
+                self.ended = Some("stopped by the operator");
                 Ok(ReplyBody::Done)
             }
             RequestBody::VmStart { name } if name != "debian" => Err(Refusal {
@@ -213,10 +225,10 @@ fn cpus() -> Vec<CpuInfo> {
     ]
 }
 
-fn debian() -> VmInfo {
+fn debian(ended: Option<&str>) -> VmInfo {
     VmInfo {
         name: "debian".to_owned(),
-        state: VmState::Running,
+        state: if ended.is_some() { VmState::Stopped } else { VmState::Running },
         vcpus: 2,
         memory_bytes: 512 << 20,
         cpus: vec![0, 1],
@@ -224,6 +236,6 @@ fn debian() -> VmInfo {
         since_ns: 4_000_000_000,
         exits_total: 1234,
         exits: vec![ExitCount { kind: ExitKind::Cpuid, count: 1234 }],
-        reason: None,
+        reason: ended.map(str::to_owned),
     }
 }

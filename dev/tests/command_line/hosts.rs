@@ -23,6 +23,7 @@ pub const RULES: &[Rule] = &[
     ("a_host_that_does_not_end_is_ended_at_the_timeout", a_host_that_does_not_end_is_ended_at_the_timeout),
     ("the_demo_wants_its_greeting", the_demo_wants_its_greeting),
     ("a_detached_host_is_operated_from_elsewhere", a_detached_host_is_operated_from_elsewhere),
+    ("guests_are_shut_down_or_stopped_at_the_timeout", guests_are_shut_down_or_stopped_at_the_timeout),
     ("cpus_are_listed_and_taken_offline_and_online", cpus_are_listed_and_taken_offline_and_online),
     ("a_console_is_typed_on_by_a_script", a_console_is_typed_on_by_a_script),
     ("a_terminal_is_the_guests_until_it_is_left_and_then_itself_again", a_terminal_is_the_guests_until_it_is_left),
@@ -96,6 +97,30 @@ fn a_detached_host_is_operated_from_elsewhere() {
     assert_eq!(operator.left_behind(), ["lock", "up.log"]);
     let said = operator.says(&["vm", "list"]);
     assert_eq!(said.err, "baton: no host is running; `cargo baton up host.toml` starts one in an emulator\n");
+}
+
+fn guests_are_shut_down_or_stopped_at_the_timeout() {
+    let operator = Operator::new("");
+    assert_eq!(operator.says(&["up", "host.toml", "--detach"]).status, 0);
+    let said = operator.says(&["vm", "wait", "debian", "--timeout", "0"]);
+    assert_eq!(said.status, 1);
+    let hint = "`baton vm shutdown debian` asks it to";
+    assert_eq!(said.err, format!("baton: guest debian has not ended within 0 s; {hint}\n"));
+    let said = operator.says(&["vm", "shutdown", "debian"]);
+    assert!(said.err.contains("shutdown ends guest debian") && said.err.contains("give --yes"), "{}", said.err);
+    let said = operator.says(&["vm", "shutdown", "--yes", "debian", "debain"]);
+    assert_eq!((said.status, said.err.contains("did you mean \"debian\"?")), (5, true), "{}", said.err);
+    let said = operator.says(&["vm", "shutdown", "--yes", "debian", "debian"]);
+    assert!(said.out.starts_with("debian shut down (powered off; ") && said.out.lines().count() == 1, "{}", said.out);
+    let said = operator.says(&["vm", "shutdown", "debian"]);
+    assert!(said.status == 0 && said.out.starts_with("debian stopped already (powered off; "), "{}", said.out);
+    assert!(operator.says(&["vm", "wait", "debian"]).out.starts_with("debian ended (powered off; "));
+
+    let operator = Operator::new("ignores");
+    assert_eq!(operator.says(&["up", "host.toml", "--detach"]).status, 0);
+    let said = operator.says(&["vm", "shutdown", "--yes", "--json", "--timeout", "1", "debian"]);
+    let expected = "{\"done\":\"stopped: it did not shut down within 1 s\",\"name\":\"debian\",\"reason\":\"stopped by";
+    assert!(said.status == 0 && said.out.starts_with(expected), "{}{}", said.out, said.err);
 }
 
 fn cpus_are_listed_and_taken_offline_and_online() {

@@ -39,6 +39,7 @@ mod log;
 mod machine_checks;
 mod many_guests;
 mod memory;
+mod models;
 mod networks;
 mod panicked;
 mod pci;
@@ -50,6 +51,8 @@ mod report;
 mod restart;
 mod self_tests;
 mod serve;
+mod shutdown;
+mod smbios;
 mod smp;
 mod sockets;
 mod sriov;
@@ -174,6 +177,7 @@ fn trials() -> Vec<Trial> {
         ("isolation", isolation::RULES),
         ("last_words", last_words::RULES),
         ("log", log::RULES),
+        ("models", models::RULES),
         ("networks", if Kernel::Default.drivers().is_ok() { networks::RULES } else { &[] }),
         ("sockets", if Kernel::Default.drivers().is_ok() { sockets::RULES } else { &[] }),
         ("virtio", if Kernel::Default.drivers().is_ok() { virtio::RULES } else { &[] }),
@@ -185,6 +189,8 @@ fn trials() -> Vec<Trial> {
         ("endings", endings::RULES),
         ("endings", endings::steps::RULES),
         ("serve", serve::RULES),
+        ("shutdown", if Kernel::V6_12.drivers().is_ok() { shutdown::RULES } else { &[] }),
+        ("smbios", smbios::RULES),
         ("smp", smp::RULES),
         ("cpus", cpus::RULES),
         ("smp", if Emulator::Ten.is_here() { smp::X2APIC_RULES } else { &[] }),

@@ -23,6 +23,11 @@ pub fn cpus() -> usize {
     field(&read("/proc/cpuinfo"), "processor").count().max(1)
 }
 
+/// The features of the first CPU, as Linux names them.
+pub fn flags() -> String {
+    field(&read("/proc/cpuinfo"), "flags").next().unwrap_or("unknown").to_owned()
+}
+
 /// The greeting: system, CPUs, memory, clock.
 pub fn greeting() -> String {
     let cpus = read("/proc/cpuinfo");

@@ -8,12 +8,14 @@
 mod busy;
 mod churn;
 mod disk;
+mod dmi;
 mod drivers;
 mod echo;
 mod hvc;
 mod machine;
 mod options;
 mod plugged;
+mod power_key;
 mod print;
 mod random;
 mod reads;

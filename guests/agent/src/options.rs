@@ -28,12 +28,16 @@
 //! | `vsock-serve:PORT` | the same as `serve` over virtio sockets |
 //! | `vsock-crowd:CID:PORT:TIMES` | opens so many connections over virtio sockets, prints how many there are, and closes them |
 //! | `hwrng:MS` | reads the entropy device every so many milliseconds, for ever, beside the tasks that follow |
+//! | `flags` | prints the features of the first CPU |
+//! | `dmi:MS` | prints what the SMBIOS tables state every so many milliseconds, for ever, beside the tasks that follow |
+//! | `power-key`, `power-key:ignore` | powers off when the power button is pressed, or prints that alone, beside the tasks that follow |
 //! | `hvc:MS` | a numbered line on the second console every so many milliseconds, and an answer to each line typed there, for ever, beside the tasks that follow |
 //! | `print:ttyS0:KIB`, `print:hvc0:KIB` | prints so many KiB on a console |
 //! | `wait` | nothing, for ever |
 //!
 //! After the last task, and with none, the machine powers off, unless a disk or a network card is in use for ever.
 
+use crate::power_key::Answer;
 use crate::print::Console;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -130,6 +134,12 @@ pub enum Task {
     },
     /// Read the entropy device at every period, for ever, beside the tasks that follow.
     Random(Duration),
+    /// Print the features of the first CPU.
+    Flags,
+    /// Print what the SMBIOS tables state at every period, for ever, beside the tasks that follow.
+    Dmi(Duration),
+    /// Wait for the power button, for ever, beside the tasks that follow.
+    PowerKey(Answer),
     /// Use the second console at every period, for ever, beside the tasks that follow.
     SecondConsole(Duration),
     /// Print so many KiB on a console.
@@ -151,6 +161,8 @@ impl Task {
                 | Self::VsockEcho { .. }
                 | Self::VsockServe(_)
                 | Self::Random(_)
+                | Self::Dmi(_)
+                | Self::PowerKey(_)
                 | Self::SecondConsole(_)
         )
     }
@@ -168,7 +180,7 @@ impl fmt::Display for UnknownTask {
              mix:MS, compute:MS, churn:MS, heartbeat:MS[:COUNT], stress:MS, replug:TIMES, steal, backtrace, \
              disk:MIB, plugged:MIB, reset:TIMES, reads:DEPTH:MS, stream:OWN:TO:PORT, \
              echo:TO:PORT, serve:OWN:PORT, vsock-echo:CID:PORT, vsock-serve:PORT, vsock-crowd:CID:PORT:TIMES, \
-             hwrng:MS, hvc:MS, print:ttyS0:KIB, \
+             hwrng:MS, flags, dmi:MS, power-key[:ignore], hvc:MS, print:ttyS0:KIB, \
              print:hvc0:KIB and wait, separated by commas",
             self.0
         )
@@ -200,6 +212,10 @@ fn task(word: &str) -> Result<Task, UnknownTask> {
         (Some("stress"), Some(time), None, _) => milliseconds(time).map(Task::Stress),
         (Some("replug"), Some(times), None, _) => times.parse().ok().map(Task::Replug),
         (Some("hwrng"), Some(time), None, _) => milliseconds(time).map(Task::Random),
+        (Some("power-key"), None, ..) => Some(Task::PowerKey(Answer::PowerOff)),
+        (Some("power-key"), Some("ignore"), None, _) => Some(Task::PowerKey(Answer::Ignore)),
+        (Some("flags"), None, ..) => Some(Task::Flags),
+        (Some("dmi"), Some(time), None, _) => milliseconds(time).map(Task::Dmi),
         (Some("hvc"), Some(time), None, _) => milliseconds(time).map(Task::SecondConsole),
         (Some("print"), Some("ttyS0"), Some(count), None) => print(Console::Serial, count),
         (Some("print"), Some("hvc0"), Some(count), None) => print(Console::Second, count),

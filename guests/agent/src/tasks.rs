@@ -3,8 +3,8 @@
 
 use crate::options::Task;
 use crate::{
-    busy, churn, disk, drivers, echo, hvc, machine, plugged, print, random, reads, replug, say, serve, stream, stress,
-    system, virtual_functions, vsock,
+    busy, churn, disk, dmi, drivers, echo, hvc, machine, plugged, power_key, print, random, reads, replug, say, serve,
+    stream, stress, system, virtual_functions, vsock,
 };
 use std::hint::black_box;
 use std::thread::sleep;
@@ -45,6 +45,9 @@ pub fn run(task: Task) {
         Task::VsockServe(port) => vsock::start_serve(port),
         Task::VsockCrowd { cid, port, times } => vsock::crowd(cid, port, times),
         Task::Random(period) => random::start(period),
+        Task::Flags => say!("flags: {} end", machine::flags()),
+        Task::PowerKey(answer) => power_key::start(answer),
+        Task::Dmi(period) => dmi::start(period),
         Task::SecondConsole(period) => hvc::start(period),
         Task::Print(console, kibibytes) => print::run(console, kibibytes),
         Task::Wait => {

@@ -19,7 +19,7 @@ use super::timeline;
 use crate::arch::{cpu, fault, timer};
 use crate::guests::guest::figures::exits_of;
 use crate::guests::guest::{GUESTS, Guest, Order};
-use crate::guests::{assigned, events, leases, networks, pci};
+use crate::guests::{assigned, events, leases, networks, pci, power_button};
 use crate::kernel::console::log::{Follower, to_wire};
 use crate::kernel::iommu;
 use crate::kernel::platform::BOOT;
@@ -63,6 +63,7 @@ pub fn answer(Request { id, body }: Request, cpus: &mut CpuOrders) -> Option<Res
         RequestBody::VmHold { name, ms } => hold(&name, ms),
         RequestBody::VmResume { name } => order(&name, Order::Resume, CAN_RESUME),
         RequestBody::VmReset { name } => order(&name, Order::Reset, ALIVE),
+        RequestBody::VmShutdown { name } => shutdown(&name),
         RequestBody::VmLayout { name } => find(&name).and_then(dump::layout),
         RequestBody::VmRegisters { name, vcpu } => find(&name).and_then(|guest| dump::registers(guest, vcpu)),
         RequestBody::VmMemory { name, from_gpa, to_gpa } => {
@@ -136,18 +137,35 @@ fn hold(name: &str, ms: u32) -> Result<ReplyBody, Refusal> {
 }
 
 fn order(name: &str, order: Order, allowed: &[VmState]) -> Result<ReplyBody, Refusal> {
-    let guest = find(name)?;
-    let state = guest.status().state;
-    if !allowed.contains(&state) {
-        return Err(Refusal {
-            code: RefusalCode::WrongState,
-            reason: format!("guest '{name}' is {state}"),
-            hint: format!("that can be done while it is {}", one_of(allowed)),
-        });
-    }
+    let guest = find_in(name, allowed)?;
     guest.lease().end();
     guest.order(order);
     Ok(ReplyBody::Done)
+}
+
+/// Presses the guest's power button. The answer does not wait for what the guest makes of it.
+fn shutdown(name: &str) -> Result<ReplyBody, Refusal> {
+    let guest = find_in(name, &[VmState::Running])?;
+    let refused = |(reason, hint): (&str, &str)| Refusal {
+        code: RefusalCode::WrongState,
+        reason: format!("guest '{name}' cannot be asked to shut down: {reason}"),
+        hint: hint.into(),
+    };
+    power_button::press(guest).map(|()| ReplyBody::Done).map_err(refused)
+}
+
+/// The guest of this name, if it is in one of these states.
+fn find_in(name: &str, allowed: &[VmState]) -> Result<&'static Guest, Refusal> {
+    let guest = find(name)?;
+    let state = guest.status().state;
+    if allowed.contains(&state) {
+        return Ok(guest);
+    }
+    Err(Refusal {
+        code: RefusalCode::WrongState,
+        reason: format!("guest '{name}' is {state}"),
+        hint: format!("that can be done while it is {}", one_of(allowed)),
+    })
 }
 
 /// Its figures, as far as they have been taken. Where nobody holds it there are none that are new.

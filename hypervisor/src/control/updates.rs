@@ -44,6 +44,7 @@ impl UpdateOrders {
                 | RequestBody::ProfileBegin { .. }
                 | RequestBody::PciAssign { .. }
                 | RequestBody::PciRelease { .. }
+                | RequestBody::VmShutdown { .. }
         );
         if is_change && !self.0.is_idle() {
             return Err(Refusal {

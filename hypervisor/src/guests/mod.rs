@@ -15,6 +15,7 @@
 //! | [`networks`], [`sockets`], [`forwarding`] | networks and sockets between guests, and what both share |
 //! | [`pci`] | the host's PCI functions, probed while guests run |
 //! | [`virtio`] | virtio devices that the host gives to guests |
+//! | [`power_button`] | pressing a guest's power button |
 //! | [`events`] | events of guests and host, for the control channel |
 //! | `faults` | in the test image, a device that writes to memory |
 
@@ -35,6 +36,7 @@ pub mod machine_checks;
 pub mod networks;
 pub mod pci;
 pub mod placement;
+pub mod power_button;
 pub mod sockets;
 pub mod task;
 pub mod virtio;

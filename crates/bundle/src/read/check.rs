@@ -30,8 +30,20 @@ pub(super) fn manifest(manifest: &Manifest) -> Result<(), Problem> {
             return Err(bad("stands twice"));
         }
     }
+    uuids(manifest)?;
     networks(manifest)?;
     sockets(manifest)
+}
+
+/// Checks that no two guests are given one UUID.
+fn uuids(manifest: &Manifest) -> Result<(), Problem> {
+    for (number, guest) in manifest.guests.iter().enumerate() {
+        let Some(uuid) = guest.smbios.uuid() else { continue };
+        if manifest.guests[..number].iter().any(|other| other.smbios.uuid() == Some(uuid)) {
+            return Err(Problem::BadGuest { guest: guest.name.clone(), reason: "has the UUID of another guest" });
+        }
+    }
+    Ok(())
 }
 
 /// Checks that each guest's sockets have an identifier of their own, and reach guests that have one, too.
@@ -143,6 +155,7 @@ fn guest(guest: &GuestConfig) -> Result<(), &'static str> {
     if guest.functions.iter().any(|function| function.virtual_functions > limits::VIRTUAL_FUNCTIONS) {
         return Err("gets too many virtual functions of a PCI function: 7 are possible");
     }
+    guest.smbios.check()?;
     let is_whole = guest.memory_bytes.is_multiple_of(limits::MEMORY_GRANULE_BYTES);
     if !is_whole || !(limits::MEMORY_LEAST_BYTES..=limits::MEMORY_MOST_BYTES).contains(&guest.memory_bytes) {
         return Err("has a bad size of memory: a multiple of 1 MiB up to 128 TiB is possible");

@@ -31,8 +31,8 @@ pub const REMAPPED_SINCE: u32 = 1;
 pub const RESETS_SINCE: u32 = 2;
 
 /// The newest kind of device ([`DeviceKind`]) that images built from this source know: they know all kinds up to it. A
-/// virtio block device is not among them: no guest has one yet, and none can go on here.
-pub const NEWEST_DEVICE: u32 = DeviceKind::SriovFunction as u32;
+/// virtio block device is among them by its number; no image has a guest with one yet.
+pub const NEWEST_DEVICE: u32 = DeviceKind::PowerButton as u32;
 /// The same of images whose note states none.
 const FIRST_NEWEST_DEVICE: u32 = DeviceKind::AssignedFunction as u32;
 

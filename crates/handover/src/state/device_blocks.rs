@@ -66,6 +66,14 @@ plain! {
         pub ejected: U32 as "devices",
     }
 
+    /// The power button.
+    pub struct PowerButton since 4 {
+        /// 1 from when it is pressed until the guest has seen that, else 0.
+        pub pressed: U32 as "number",
+        /// Zero.
+        pub zero: U32 as "zero",
+    }
+
     /// One entry of a function's MSI-X table. The pending bits follow the last one, 64 to a word.
     pub struct MsixEntry since 4 {
         /// The message's address.

@@ -78,5 +78,7 @@ numbered! {
         SriovFunction = 16,
         /// A virtio block device. No configuration leads to one yet.
         VirtioBlk = 17,
+        /// The power button.
+        PowerButton = 18,
     }
 }

@@ -21,6 +21,7 @@ use super::ioapic::Ioapic;
 use super::outputs::Outputs;
 use super::pci::{Apertures, Behind, Endpoint, Function, Nothing, PciBus, Reach, Slot, Space};
 use super::power::Power;
+use super::power_button::PowerButton;
 use super::pvpanic::Pvpanic;
 use crate::addr::{AccessSize, Gpa};
 use crate::platform::layout::{FIXED_PORTS_END, PCI_PINS};
@@ -53,6 +54,7 @@ pub struct Bus {
     com1: Arc<Mutex<Com1>>,
     ioapic: Arc<Mutex<Ioapic>>,
     hot_plug: Arc<Mutex<HotPlug>>,
+    power_button: Arc<Mutex<PowerButton>>,
     pci: Arc<Mutex<PciBus>>,
     devices: Vec<Arc<Mutex<dyn Device>>>,
     ports: PortMap,
@@ -68,11 +70,12 @@ impl Bus {
     pub fn new(has_debug_exit: bool) -> Self {
         let (com1, ioapic) = (Arc::new(Mutex::new(Com1::new())), Arc::new(Mutex::new(Ioapic::new(0))));
         let hot_plug = Arc::new(Mutex::new(HotPlug::new()));
+        let power_button = Arc::new(Mutex::new(PowerButton::new()));
         let pci = Arc::new(Mutex::new(PciBus::new()));
         let (devices, lines, polled) = (Vec::new(), AtomicU64::new(0), Vec::new());
         let (ports, memory) = (PortMap::new(), MemoryMap::new());
-        let mut bus = Self { com1, ioapic, hot_plug, pci, devices, ports, memory, lines, polled };
-        let fixed: [Arc<Mutex<dyn Device>>; 7] = [
+        let mut bus = Self { com1, ioapic, hot_plug, power_button, pci, devices, ports, memory, lines, polled };
+        let fixed: [Arc<Mutex<dyn Device>>; 8] = [
             bus.com1.clone(),
             Arc::new(Mutex::new(Cmos::new())),
             bus.ioapic.clone(),
@@ -80,6 +83,7 @@ impl Bus {
             Arc::new(Mutex::new(Pvpanic::new())),
             bus.pci.clone(),
             bus.hot_plug.clone(),
+            bus.power_button.clone(),
         ];
         let debug_exit = has_debug_exit.then(|| Arc::new(Mutex::new(DebugExit::new())) as _);
         for device in fixed.into_iter().chain(debug_exit) {
@@ -211,6 +215,11 @@ impl Bus {
     /// The controller by which functions come and go.
     pub fn hot_plug(&self) -> &Mutex<HotPlug> {
         &self.hot_plug
+    }
+
+    /// The power button.
+    pub fn power_button(&self) -> &Mutex<PowerButton> {
+        &self.power_button
     }
 
     /// Returns whether there is a device with this tag.

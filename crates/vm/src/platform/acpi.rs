@@ -28,9 +28,12 @@ use crate::memory::GuestMemory;
 use crate::platform::layout;
 
 mod dsdt;
+mod events;
 mod hot_plug;
 mod lines;
+mod made;
 mod oem;
+mod power_button;
 mod x2apic;
 
 #[cfg(test)]
@@ -96,11 +99,17 @@ pub fn describe_hot_plug(memory: &impl GuestMemory) -> bool {
     describe(memory, hot_plug::EVENTS)
 }
 
+/// Returns whether they describe the power button, likewise.
+pub fn describe_power_button(memory: &impl GuestMemory) -> bool {
+    describe(memory, power_button::EVENTS)
+}
+
 /// Returns whether they describe INTx lines of PCI functions, likewise.
 pub fn describe_lines(memory: &impl GuestMemory) -> bool {
     describe(memory, lines::ROUTING)
 }
 
+#[inline(never)]
 fn describe(memory: &impl GuestMemory, name: &str) -> bool {
     let mut tables = vec![0; SEARCHED_BYTES];
     let name = name.as_bytes();

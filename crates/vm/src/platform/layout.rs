@@ -14,12 +14,16 @@ use crate::addr::Gpa;
 pub const LOW_MEMORY_END: Gpa = Gpa(0xc000_0000);
 /// Start of the memory that did not fit below the hole.
 pub const HIGH_MEMORY: Gpa = Gpa(0x1_0000_0000);
-/// The first MiB up to here is usable memory; from here to 1 MiB is reserved (VGA hole, ROMs, ACPI tables).
+/// The first MiB up to here is usable memory; from here to 1 MiB is reserved (VGA hole, ROMs, ACPI and SMBIOS tables).
 pub const CONVENTIONAL_END: Gpa = Gpa(0xa_0000);
 /// The ACPI tables; the RSDP comes first, 16-byte aligned, inside the area every kernel scans.
 pub const ACPI_TABLES: Gpa = Gpa(0xe_0000);
 /// Bytes reserved for the ACPI tables.
-pub const ACPI_TABLES_BYTES: usize = 0x2_0000;
+pub const ACPI_TABLES_BYTES: usize = 0x1_4000;
+/// The SMBIOS tables behind them; the entry point comes first, in the 64 KiB that kernels scan.
+pub const SMBIOS_TABLES: Gpa = Gpa(0xf_4000);
+/// Bytes reserved for the SMBIOS tables.
+pub const SMBIOS_BYTES: usize = 0x4000;
 /// Entry of a PC's BIOS: behind the tables.
 pub const RESET_VECTOR: Gpa = Gpa(0xf_fff0);
 /// Load address of kernels.
@@ -78,6 +82,8 @@ pub mod port {
     pub const HOT_PLUG: u16 = 0x610;
     /// Number of these ports.
     pub const HOT_PLUG_PORTS: u8 = 12;
+    /// The power button's register.
+    pub const POWER_BUTTON: u16 = 0x620;
     /// Reset register: writing [`RESET_VALUE`] resets the guest.
     pub const RESET: u16 = 0xcf9;
     /// The value by which [`RESET`] resets the machine.
@@ -96,6 +102,8 @@ pub const FIXED_PORTS_END: u16 = 0x1000;
 pub const COM1_GSI: u8 = 4;
 /// The global system interrupt of the hot-plug controller.
 pub const HOT_PLUG_GSI: u8 = 9;
+/// The global system interrupt of the power button.
+pub const POWER_BUTTON_GSI: u8 = 10;
 /// Inputs of the IOAPIC.
 pub const IOAPIC_PINS: usize = 24;
 /// Those for INTx lines of PCI functions: the ones above ISA's.

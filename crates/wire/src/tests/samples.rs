@@ -84,6 +84,7 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::NetList { from_index: 2 },
         RequestBody::UpdateUnlessConfirmed { is_dry_run: false, by: UpdateBy::Upload, seconds: 300 },
         RequestBody::Confirm,
+        RequestBody::VmShutdown { name: debian() },
     ]
 }
 

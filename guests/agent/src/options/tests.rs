@@ -36,6 +36,10 @@ fn an_option_that_only_ends_in_agent_is_not_ours() {
 #[test]
 fn times_are_milliseconds() {
     assert_eq!(only("agent=compute:250"), Task::Compute(Duration::from_millis(250)));
+    assert_eq!(only("agent=power-key"), Task::PowerKey(Answer::PowerOff));
+    assert_eq!(only("agent=power-key:ignore"), Task::PowerKey(Answer::Ignore));
+    assert_eq!(only("agent=flags"), Task::Flags);
+    assert_eq!(only("agent=dmi:50"), Task::Dmi(Duration::from_millis(50)));
     assert_eq!(only("agent=poll:3"), Task::Poll(Duration::from_millis(3)));
     assert_eq!(only("agent=mix:3"), Task::Mix(Duration::from_millis(3)));
     assert_eq!(only("agent=churn:5"), Task::Churn(Duration::from_millis(5)));

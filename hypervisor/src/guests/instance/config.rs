@@ -3,12 +3,14 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use bundle::Pmu;
 use mitigations::Assessment;
 use pmu::guest::{Filter, Vendor};
 use vm::cpu::cpuid::{CpuidConfig, CpuidResult, CpuidTable, Speculation};
 use vm::cpu::kvmclock::TscScale;
+use vm::cpu::models::Model;
 use vm::machine::MachineConfig;
 
 use crate::arch::{clock, cpu, speculation, timer};
@@ -16,21 +18,45 @@ use crate::guests::guest::Guest;
 use crate::kernel::console;
 use crate::kernel::platform::BOOT;
 
+/// Returns the host's CPUID, less what does not work of speculation.
+fn host_cpuid(leaf: u32, subleaf: u32) -> CpuidResult {
+    let found = cpu::cpuid(leaf, subleaf);
+    let registers = [found.eax, found.ebx, found.ecx, found.edx];
+    // Of speculation a guest is shown what works.
+    let works = speculation::assessment().map_or(registers, |assessment| assessment.leaf(leaf, registers));
+    let [eax, ebx, ecx, edx] = works;
+    CpuidResult { eax, ebx, ecx, edx }
+}
+
+/// The CPU model that a guest is to have; `None`: the host's CPU.
+///
+/// # Errors
+/// The host's CPU lacks features of the model.
+pub(super) fn model_of(guest: &Guest) -> Result<Option<Model>, String> {
+    let Some(name) = guest.config.cpu.model() else { return Ok(None) };
+    let model = Model::named(name).ok_or_else(|| format!("there is no CPU model {name}: update the host"))?;
+    let missing: Vec<&str> = model.missing(&host_cpuid).collect();
+    if missing.is_empty() {
+        return Ok(Some(model));
+    }
+    Err(format!(
+        "its CPU model {name} has {}, which this host's CPU lacks: choose another `cpu`, or \"host\"",
+        missing.join(", ")
+    ))
+}
+
 pub(super) fn machine_config(guest: &Guest) -> Result<MachineConfig, String> {
     timer::refine();
     console::log::set_clock();
     let tsc_hz = timer::tsc_hz();
     let khz = (tsc_hz / 1000) as u32;
-    let host_cpuid = |leaf: u32, subleaf: u32| {
-        let found = cpu::cpuid(leaf, subleaf);
-        let registers = [found.eax, found.ebx, found.ecx, found.edx];
-        // Of speculation a guest is shown what works.
-        let works = speculation::assessment().map_or(registers, |assessment| assessment.leaf(leaf, registers));
-        let [eax, ebx, ecx, edx] = works;
-        CpuidResult { eax, ebx, ecx, edx }
+    let model = model_of(guest)?;
+    let shown = |leaf: u32, subleaf: u32| {
+        let host = host_cpuid(leaf, subleaf);
+        model.map_or(host, |model| model.mask(leaf, subleaf, host))
     };
     let vcpus = guest.config.vcpus;
-    let mut cpuid = CpuidTable::new(&host_cpuid, &CpuidConfig { vcpus, tsc_khz: khz, apic_timer_khz: khz });
+    let mut cpuid = CpuidTable::new(&shown, &CpuidConfig { vcpus, tsc_khz: khz, apic_timer_khz: khz });
     if let Some(counters) = counters_of(guest) {
         cpuid.show_counters(counters.vendor);
     }

@@ -7,16 +7,17 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
+use bundle::GuestConfig;
 use handover::state;
 use spin::Mutex;
 use vm::machine::{Cpu, Machine};
 use vm::memory::GuestMemory;
 use vm::platform::loader::{self, Module};
-use vm::platform::{acpi, layout, reset_vector};
+use vm::platform::{acpi, layout, reset_vector, smbios};
 use vm::vcpu::{EntryState, VcpuState};
 
 use super::Instance;
-use super::config::{check_offered, counters_of, given_counters, lfence_serializes, machine_config};
+use super::config::{check_offered, counters_of, given_counters, lfence_serializes, machine_config, model_of};
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::{OutOfMemory, Virt};
 use crate::arch::{counters, cpu};
@@ -32,9 +33,12 @@ use crate::kernel::timeline::{self, Name};
 
 impl Instance {
     /// Loads a guest from the bundle; gives its vCPUs. The error has the reason and a hint.
+    #[inline(never)]
     pub fn load(virt: Virt, guests: &Guests, guest: &'static Guest) -> Result<(Arc<Self>, Vec<Task>), String> {
         let config = &guest.config;
         let _loading = timeline::span(Name::GuestLoad, guest.number);
+        // Before memory is taken and filled in vain.
+        model_of(guest)?;
         let checking = timeline::span(Name::GuestFiles, guest.number);
         let files = guests.bundle.verified_guest_files(config).map_err(|error| error.to_string())?;
         drop(checking);
@@ -57,6 +61,7 @@ impl Instance {
         drop(placing);
         let _building = timeline::span(Name::GuestTables, guest.number);
         write_acpi_tables(&memory, config.vcpus)?;
+        write_smbios_tables(&memory, config)?;
         reset_vector::write(&memory).map_err(|error| error.to_string())?;
         Self::power_on(virt, guest, memory, &entry)
     }
@@ -172,4 +177,14 @@ fn write_acpi_tables(memory: &GuestRam, vcpus: u32) -> Result<(), String> {
     let config = acpi::AcpiConfig { vcpus, memory_bytes: memory.size_bytes(), address_bits };
     let tables = acpi::build(&config).map_err(|error| error.to_string())?;
     memory.write(layout::ACPI_TABLES, &tables).map_err(|error| error.to_string())
+}
+
+#[inline(never)]
+fn write_smbios_tables(memory: &GuestRam, config: &GuestConfig) -> Result<(), String> {
+    let uuid = config.smbios.uuid_of(&config.name);
+    let (text, oem_strings) = (uuid.to_string(), config.smbios.oem_strings().collect::<Vec<_>>());
+    let serial = config.smbios.serial().unwrap_or(&text);
+    let system = smbios::System { uuid: uuid.bytes(), serial, oem_strings: &oem_strings };
+    let tables = smbios::build(&system).map_err(|error| error.to_string())?;
+    memory.write(layout::SMBIOS_TABLES, &tables).map_err(|error| error.to_string())
 }

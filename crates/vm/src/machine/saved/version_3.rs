@@ -46,10 +46,11 @@ pub(super) fn save(bus: &Bus, into: &mut state::Devices, tail: &mut [u8]) -> Res
                 used += device.save(tail.get_mut(used..).ok_or(Full)?)?;
                 functions += 1;
             }
-            DeviceKind::HotPlug if device.is_dispensable() => {}
+            DeviceKind::HotPlug | DeviceKind::PowerButton if device.is_dispensable() => {}
             DeviceKind::AssignedFunction
             | DeviceKind::LineFunction
             | DeviceKind::HotPlug
+            | DeviceKind::PowerButton
             | DeviceKind::VirtioRng
             | DeviceKind::VirtioConsole
             | DeviceKind::VirtioNet
@@ -104,11 +105,12 @@ fn restore_device(device: &mut dyn Device, from: &state::Devices, functions: &[P
             let missing = StateError { field: "pci.functions", reason: "not one for each slot of this machine" };
             restore(found.ok_or(missing)?.as_bytes())
         }
-        Some(DeviceKind::HotPlug) if device.restore_nothing() => Ok(()),
+        Some(DeviceKind::HotPlug | DeviceKind::PowerButton) if device.restore_nothing() => Ok(()),
         Some(
             DeviceKind::AssignedFunction
             | DeviceKind::LineFunction
             | DeviceKind::HotPlug
+            | DeviceKind::PowerButton
             | DeviceKind::VirtioRng
             | DeviceKind::VirtioConsole
             | DeviceKind::VirtioNet

@@ -15,6 +15,7 @@ const BAR: u64 = 0xc000_0000;
 const CHECKS: u16 = 0x610;
 const REQUESTS: u16 = 0x614;
 const EJECT: u16 = 0x618;
+const BUTTON: u16 = 0x620;
 const LEVEL: u32 = 1 << 15;
 /// A pin's vector, as the guest has set it.
 const VECTOR: u8 = 0x52;
@@ -65,7 +66,7 @@ fn a_function_comes_only_where_none_is() {
         assert!(plug(&lab, device) && !plug(&lab, device));
     }
     assert_eq!(lab.machine.bus().free_device(), None);
-    assert_eq!(lab.machine.bus().devices().count(), 8 + 1 + 1 + 30, "fixed ones, host bridge, attached, plugged");
+    assert_eq!(lab.machine.bus().devices().count(), 9 + 1 + 1 + 30, "fixed ones, host bridge, attached, plugged");
     assert!(lab.machine.bus().unplug(Slot::of_device(17)));
     assert_eq!(lab.machine.bus().free_device(), Some(17));
 }
@@ -161,6 +162,20 @@ fn the_host_is_told_when_the_guest_ejects_what_it_was_asked_for() {
     assert_eq!(inl(&mut lab, REQUESTS), 1 << 3);
     out(&mut lab, EJECT, 1 << 3);
     assert_eq!((lab.host.ejected, inl(&mut lab, REQUESTS)), (1, 0));
+}
+
+/// The guest's kernel has not come so far yet when the button is pressed.
+#[test]
+fn a_press_of_the_power_button_interrupts_until_the_guest_has_seen_it() {
+    let mut lab = Lab::new();
+    let machine = &lab.machine;
+    machine.with_function(machine.bus().power_button(), &mut |_, _| (), |button, outputs| button.press(outputs));
+    assert_eq!(lab.take_interrupt(), None);
+    lab.redirect(10, u32::from(VECTOR) | LEVEL);
+    assert_eq!(lab.take_interrupt(), Some(VECTOR));
+    lab.write_port(BUTTON, AccessSize::Byte, 1);
+    lab.wrmsr(EOI, 0).unwrap();
+    assert_eq!(lab.take_interrupt(), None);
 }
 
 /// A step of the host, or of the guest.

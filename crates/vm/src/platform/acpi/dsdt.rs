@@ -16,7 +16,7 @@ use acpi_tables::aml::{
 use acpi_tables::sdt::Sdt;
 
 use super::oem::{OEM, OEM_REVISION, OEM_TABLE};
-use super::{hot_plug, lines};
+use super::{events, hot_plug, lines, power_button};
 use crate::platform::layout::{self, port};
 
 const HEADER_BYTES: u32 = 36;
@@ -41,7 +41,8 @@ pub(super) fn dsdt(pci_high: Range<u64>) -> Sdt {
 fn add_devices(pci_high: &Range<u64>, aml: &mut Vec<u8>) {
     let mut devices = Vec::new();
     add_pci(pci_high, &mut devices);
-    hot_plug::event_device().to_aml_bytes(&mut devices);
+    power_button::button().to_aml_bytes(&mut devices);
+    events::device().to_aml_bytes(&mut devices);
     add_motherboard(&mut devices);
     add_com1(&mut devices);
     add_clock(&mut devices);
@@ -72,12 +73,14 @@ fn add_pci(high: &Range<u64>, aml: &mut Vec<u8>) {
     device("PCI0", vec![&id, &compatible, &segment, &bus, &unique, &resources, &lines, &hot_plug], aml);
 }
 
-/// Adds the ranges that no device may be given: the enhanced configuration space, the registers for sleep and hot-plug.
+/// Adds the ranges that no device may be given: the enhanced configuration space, the registers for sleep,
+/// hot-plug and the power button.
 fn add_motherboard(aml: &mut Vec<u8>) {
     let ecam = Memory32Fixed::new(true, layout::ECAM.0 as u32, layout::ECAM_BYTES as u32);
     let sleep = fixed_io(port::SLEEP_CONTROL, 2);
     let hot_plug = fixed_io(port::HOT_PLUG, port::HOT_PLUG_PORTS);
-    let resources = ResourceTemplate::new(vec![&ecam, &sleep, &hot_plug]);
+    let button = fixed_io(port::POWER_BUTTON, 1);
+    let resources = ResourceTemplate::new(vec![&ecam, &sleep, &hot_plug, &button]);
     plain_device("MBRD", &EISAName::new("PNP0C02"), &resources, aml);
 }
 

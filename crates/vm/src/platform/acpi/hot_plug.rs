@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The hot-plug controller in AML: a Generic Event Device (ACPI 6.5, section 5.6.9) whose method reads the controller's
-//! registers and notifies the devices of bus 0 (section 5.6.6), and an object for each of these.
+//! The hot-plug controller in AML: a method that the Generic Event Device calls (ACPI 6.5, section 5.6.9), which reads
+//! the controller's registers and notifies the devices of bus 0 (section 5.6.6), and an object for each of these.
 //!
 //! ```text
 //! line ──► GED_._EVT ──► PCI0.HPEV ──► Notify (PCI0, bus check), (S001, device check), (S001, eject request), …
@@ -12,14 +12,15 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use acpi_tables::Aml;
 use acpi_tables::aml::{
-    And, Device, Field, FieldAccessType, FieldEntry, FieldLockRule, FieldUpdateRule, If, Interrupt, Local, Method,
-    MethodCall, Name, Notify, OpRegion, OpRegionSpace, Path, ResourceTemplate, Store,
+    And, Device, Field, FieldAccessType, FieldEntry, FieldLockRule, FieldUpdateRule, If, Local, Method, Name, Notify,
+    OpRegion, OpRegionSpace, Path, Store,
 };
-use acpi_tables::{Aml, AmlSink};
 
+use super::made::Made;
 use crate::devices::hot_plug::DEVICES;
-use crate::platform::layout::{self, port};
+use crate::platform::layout::port;
 
 /// Values of a notification (section 5.6.6, table 5.150).
 const BUS_CHECK: u8 = 0;
@@ -34,35 +35,12 @@ const REGISTER_BITS: usize = 32;
 /// The method that handles events.
 pub(super) const EVENTS: &str = "HPEV";
 
-/// AML that has been made.
-pub(super) struct Made(pub Vec<u8>);
-
-impl Aml for Made {
-    fn to_aml_bytes(&self, sink: &mut dyn AmlSink) {
-        sink.vec(&self.0);
-    }
-}
-
 /// What the PCI root has of it.
 pub(super) fn of_root() -> Made {
     let mut aml = Vec::new();
     add_registers(&mut aml);
     DEVICES.for_each(|device| add_device(device, &mut aml));
     add_events(&mut aml);
-    Made(aml)
-}
-
-/// The Generic Event Device.
-pub(super) fn event_device() -> Made {
-    let id = Name::new("_HID".into(), &"ACPI0013");
-    let unique = Name::new("_UID".into(), &0_u8);
-    // A consumer's; level-triggered, active high, not shared.
-    let interrupt = Interrupt::new(true, false, false, false, layout::HOT_PLUG_GSI.into());
-    let resources = Name::new("_CRS".into(), &ResourceTemplate::new(vec![&interrupt]));
-    let handle = MethodCall::new(Path::new(&alloc::format!("\\_SB_.PCI0.{EVENTS}")), vec![]);
-    let event = Method::new("_EVT".into(), 1, true, vec![&handle]);
-    let mut aml = Vec::new();
-    Device::new("GED_".into(), vec![&id, &unique, &resources, &event]).to_aml_bytes(&mut aml);
     Made(aml)
 }
 

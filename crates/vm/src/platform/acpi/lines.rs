@@ -4,7 +4,7 @@
 
 use alloc::vec::Vec;
 
-use super::hot_plug::Made;
+use super::made::Made;
 use crate::devices::hot_plug::DEVICES;
 use crate::platform::layout::line_of;
 

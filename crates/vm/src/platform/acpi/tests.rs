@@ -118,15 +118,31 @@ fn dsdt(tables: &[u8]) -> &[u8] {
 }
 
 #[test]
-fn the_event_device_has_a_level_triggered_line_and_calls_the_roots_method() {
+fn the_event_device_has_level_triggered_lines_and_calls_the_method_of_each() {
     let tables = tables(1);
     let ged = object(dsdt(&tables), DEVICE, b"GED_");
     let contains = |bytes: &[u8]| ged.windows(bytes.len()).any(|window| window == bytes);
     assert!(contains(b"_HID\x0dACPI0013\0"));
-    // Extended interrupt: a consumer's, level, active high, exclusive; one, number 9.
-    assert!(contains(&[0x89, 6, 0, 0b0001, 1, 9, 0, 0, 0]));
-    // One argument, serialized.
-    assert_eq!(object(ged, METHOD, b"_EVT"), [&[1 | 1 << 3][..], b"\\\x2f\x03_SB_PCI0HPEV"].concat());
+    // Extended interrupt: a consumer's, level, active high, exclusive; one, number 9, and one, number 10.
+    assert!(contains(&[0x89, 6, 0, 0b0001, 1, 9, 0, 0, 0, 0x89, 6, 0, 0b0001, 1, 10, 0, 0, 0]));
+    // One argument, serialized: If (Arg0 == 10) { \_SB.PBEV () } Else { \_SB.PCI0.HPEV () }
+    let press = b"\xa0\x0f\x93\x68\x0a\x0a\\\x2e_SB_PBEV";
+    let plug = b"\xa1\x10\\\x2f\x03_SB_PCI0HPEV";
+    assert_eq!(object(ged, METHOD, b"_EVT"), [&[1 | 1 << 3][..], press, plug].concat());
+}
+
+#[test]
+fn a_press_of_the_power_button_is_acknowledged_and_then_notified() {
+    let tables = tables(1);
+    let dsdt = dsdt(&tables);
+    // PNP0C0C as EISA writes it.
+    assert_eq!(object(dsdt, DEVICE, b"PWRB"), b"\x08_HID\x0c\x41\xd0\x0c\x0c\x08_UID\0");
+    // In ports, 1 from 0x620; then a field of 8 bits, in bytes.
+    let region = b"\x5b\x80PBRG\x01\x0b\x20\x06\x01\x5b\x81\x0bPBRG\x41PBST\x08";
+    assert!(dsdt.windows(region.len()).any(|window| window == region));
+    let read = b"\x70PBST\x60\x70\x60PBST";
+    let notify = b"\xa0\x0c\x7b\x60\x01\0\x86PWRB\x0a\x80";
+    assert_eq!(object(dsdt, METHOD, b"PBEV"), [&[1 << 3][..], read, notify].concat());
 }
 
 #[test]
@@ -201,11 +217,11 @@ fn without_notification<'a>(aml: &'a [u8], bit: u32, name: &[u8], value: u8) -> 
 }
 
 #[test]
-fn tables_of_old_describe_no_hot_plug() {
+fn tables_of_old_describe_neither_hot_plug_nor_a_power_button() {
     let memory = crate::testing::FakeMemory::new(1 << 20);
-    assert!(!describe_hot_plug(&memory) && !describe_lines(&memory));
+    assert!(!describe_hot_plug(&memory) && !describe_lines(&memory) && !describe_power_button(&memory));
     memory.write(layout::ACPI_TABLES, &tables(1)).unwrap();
-    assert!(describe_hot_plug(&memory) && describe_lines(&memory));
+    assert!(describe_hot_plug(&memory) && describe_lines(&memory) && describe_power_button(&memory));
     assert!(dsdt(&tables(1)).len() + 64 < SEARCHED_BYTES);
     assert!(!describe_hot_plug(&crate::testing::FakeMemory::new(0x1000)), "so small a guest has no tables");
 }

@@ -112,6 +112,22 @@ fn blocks_that_no_device_can_have_written_are_refused() {
     }
 }
 
+#[test]
+fn a_press_of_the_power_button_is_handed_over_to_those_that_know_one() {
+    let machine = Lab::after_power_on(false).machine;
+    let old = Reader { version: VERSION, newest_device: DeviceKind::SriovFunction as u32 };
+    assert!([old, Reader::of(3)].iter().all(|reader| machine.can_be_read_by(*reader)));
+    let (state, tail) = saved(&machine, 3);
+    machine.with_function(machine.bus().power_button(), &mut |_, _| (), |button, outputs| button.press(outputs));
+    assert!(![old, Reader::of(3)].iter().any(|reader| machine.can_be_read_by(*reader)), "it would be lost");
+    let next = Lab::after_power_on(false).machine;
+    let (pressed, pressed_tail) = saved(&machine, VERSION);
+    next.restore_devices(&pressed, &pressed_tail).unwrap();
+    assert!(next.bus().power_button().lock().is_pressed());
+    next.restore_devices(&state, &tail).unwrap();
+    assert!(!next.bus().power_button().lock().is_pressed(), "version 3 knew no button");
+}
+
 fn with_probe() -> Lab {
     let mut lab = Lab::new();
     lab.machine.bus_mut().attach_function(Probe::in_slot(Slot(8))).expect("the slot is free");
