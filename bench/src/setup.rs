@@ -133,6 +133,7 @@ pub(super) fn guest(name: &str, kernel: PathBuf, memory: Size) -> Guest {
         virtio: VirtioDevices::default(),
         nics: Vec::new(),
         vsock: None,
+        disks: Vec::new(),
     }
 }
 

@@ -80,6 +80,7 @@ fn compile(guest: &Guest, files: &mut Files) -> Result<GuestConfig> {
         virtio: guest.virtio,
         nics: guest.nics.clone(),
         vsock: guest.vsock.clone(),
+        disks: guest.disks.clone(),
     })
 }
 

@@ -7,13 +7,16 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use bundle::{AssignedConfig, NetworkConfig, NicConfig, OnPanic, Pmu, PmuEvent, VirtioDevices, VsockConfig, WhenDone};
+use bundle::{
+    AssignedConfig, DiskConfig, NetworkConfig, NicConfig, OnPanic, Pmu, PmuEvent, VirtioDevices, VsockConfig, WhenDone,
+};
 use seal::PublicKey;
 
 use crate::size::Size;
 
 mod check;
 mod check_devices;
+mod check_disks;
 mod check_functions;
 mod check_networks;
 mod check_sockets;
@@ -112,6 +115,8 @@ pub struct Guest {
     pub nics: Vec<NicConfig>,
     /// Its sockets (`vsock`).
     pub vsock: Option<VsockConfig>,
+    /// Its disks (`disk`).
+    pub disks: Vec<DiskConfig>,
 }
 
 /// The reason why a configuration cannot be used: every error in it, in the file's order.

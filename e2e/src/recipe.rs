@@ -284,6 +284,7 @@ pub fn program(name: &str, kernel: PathBuf) -> Guest {
         virtio: VirtioDevices::default(),
         nics: Vec::new(),
         vsock: None,
+        disks: Vec::new(),
     }
 }
 

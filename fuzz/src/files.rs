@@ -35,6 +35,7 @@ pub fn bundle(data: &[u8]) {
         virtio: VirtioDevices { rng: kernel.len() & 1 != 0, console: kernel.len() & 2 != 0 },
         nics: Vec::new(),
         vsock: None,
+        disks: Vec::new(),
     };
     let built = bundle::write::build(HostConfig::default(), vec![guest], &[("k", kernel), ("i", b"initrd")]);
     let Ok(mut built) = built else { return };

@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use super::*;
 
 mod devices;
+mod disks;
 mod functions;
 mod networks;
 mod sockets;

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use crate::disk::DiskConfig;
 use crate::network::NicConfig;
 use crate::vsock::VsockConfig;
 
@@ -53,6 +54,9 @@ pub struct GuestConfig {
     /// Its socket device.
     #[serde(skip)]
     pub vsock: Option<VsockConfig>,
+    /// Its disks.
+    #[serde(skip)]
+    pub disks: Vec<DiskConfig>,
 }
 
 /// Virtio devices of a guest.
@@ -82,8 +86,8 @@ pub struct AssignedConfig {
 
 impl GuestConfig {
     /// A number that differs where what the bundle states of a guest differs: FNV-1a over its encoding. 0 if it cannot
-    /// be encoded. Without functions, and without virtio, network and socket devices, it is the number that release
-    /// 0.1.0 computes.
+    /// be encoded. Without functions, and without virtio, network and socket devices and disks, it is the number that
+    /// release 0.1.0 computes.
     pub fn digest(&self) -> u64 {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x100_0000_01b3;
@@ -111,6 +115,10 @@ impl GuestConfig {
         if self.functions.iter().any(|function| function.virtual_functions > 0) {
             bytes.extend(b"sriov");
             bytes.extend(self.functions.iter().map(|function| function.virtual_functions));
+        }
+        if !self.disks.is_empty() {
+            bytes.extend(b"disks");
+            bytes.extend(postcard::to_allocvec(&self.disks).unwrap_or_default());
         }
         let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
         if bytes.is_empty() { 0 } else { bytes.iter().fold(OFFSET, fold) }

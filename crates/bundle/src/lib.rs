@@ -37,6 +37,7 @@ extern crate std;
 
 mod archive;
 mod checksum;
+mod disk;
 mod error;
 mod guest;
 pub mod limits;
@@ -47,6 +48,7 @@ mod vsock;
 pub mod write;
 
 pub use checksum::crc32;
+pub use disk::DiskConfig;
 pub use error::{BundleError, HeaderField, Problem};
 pub use guest::{AssignedConfig, Devices, GuestConfig, OnPanic, Pmu, PmuEvent, VirtioDevices};
 pub use manifest::{

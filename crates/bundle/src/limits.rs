@@ -45,6 +45,16 @@ pub const VLAN_MOST: u16 = 4094;
 pub const MTU: core::ops::RangeInclusive<u16> = 68..=65_535;
 /// The identifiers of guests' sockets (virtio 1.3, section 5.10.4): those around them are reserved.
 pub const CIDS: core::ops::RangeInclusive<u32> = 3..=u32::MAX - 1;
+/// Disks of one guest.
+pub const DISKS: usize = 4;
+/// Bytes of the name of a disk's export, and of its serial number.
+pub const EXPORT_BYTES: usize = 128;
+/// See [`EXPORT_BYTES`].
+pub const SERIAL_BYTES: usize = 20;
+/// The ports of servers that disks can be at: all but the one that stands for any.
+pub const PORTS_OF_SERVERS: core::ops::RangeInclusive<u32> = 1..=u32::MAX - 1;
+/// Seconds that a disk's request may take.
+pub const DISK_TIMEOUTS_S: core::ops::RangeInclusive<u32> = 1..=3600;
 /// Events that a guest may count, where they are named.
 pub const PMU_EVENTS: usize = 16;
 /// Memory of a guest is a multiple of this many bytes.

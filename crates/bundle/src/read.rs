@@ -11,8 +11,9 @@ use crate::error::{BundleError, Problem};
 use crate::guest::GuestConfig;
 use crate::limits;
 use crate::manifest::{
-    Added, AddedLater, FileRecord, Lines, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Networks,
-    OLDEST_MANIFEST_VERSION, Sockets, VERSION_5, VERSION_6, VERSION_7, VERSION_8, VERSION_9, VirtualFunctions,
+    Added, AddedLater, Disks, FileRecord, Lines, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Networks,
+    OLDEST_MANIFEST_VERSION, Sockets, VERSION_5, VERSION_6, VERSION_7, VERSION_8, VERSION_9, VERSION_10,
+    VirtualFunctions,
 };
 
 mod check;
@@ -175,9 +176,13 @@ fn decode(version: u16, encoded: &[u8]) -> Option<Manifest> {
         let (lines, behind) = postcard::take_from_bytes::<Lines>(rest).ok()?;
         (manifest, rest) = (manifest.with_lines(lines)?, behind);
     }
-    if version >= MANIFEST_VERSION {
+    if version >= VERSION_10 {
         let (added, behind) = postcard::take_from_bytes::<VirtualFunctions>(rest).ok()?;
         (manifest, rest) = (manifest.with_virtual_functions(&added)?, behind);
+    }
+    if version >= MANIFEST_VERSION {
+        let (added, behind) = postcard::take_from_bytes::<Disks>(rest).ok()?;
+        (manifest, rest) = (manifest.with_disks(added)?, behind);
     }
     rest.is_empty().then_some(manifest)
 }

@@ -3,6 +3,7 @@
 
 mod checksum;
 mod damage;
+mod disks;
 mod networks;
 mod reading;
 mod sockets;
@@ -34,6 +35,7 @@ fn debian() -> GuestConfig {
         virtio: VirtioDevices::default(),
         nics: vec![],
         vsock: None,
+        disks: vec![],
     }
 }
 

@@ -7,7 +7,7 @@ use std::vec;
 use std::vec::Vec;
 
 use super::*;
-use crate::manifest::{VERSION_5, VERSION_6, VERSION_9};
+use crate::manifest::{VERSION_5, VERSION_6, VERSION_9, VERSION_10};
 
 #[test]
 fn what_was_written_is_read() {
@@ -231,7 +231,7 @@ fn what_version_10_adds_is_read_function_by_function() {
     let first = GuestConfig { name: "first".to_string(), ..with_functions(&[("03:00.0", true)]) };
     let mut guests = vec![first, second];
     let bytes = write::build(HOST, guests.clone(), &FILES).expect("good");
-    assert_eq!(bytes[VERSION_AT..][..2], MANIFEST_VERSION.to_le_bytes());
+    assert_eq!(bytes[VERSION_AT..][..2], VERSION_10.to_le_bytes());
     assert_eq!(Bundle::parse(&bytes).expect("good").manifest().guests, guests);
     let digest = guests[1].digest();
     guests[1].functions[1].virtual_functions = 8;

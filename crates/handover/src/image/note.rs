@@ -30,9 +30,8 @@ pub const REMAPPED_SINCE: u32 = 1;
 /// The first [`IOMMU_VERSION`] of images that carry out the resets that guests ask for.
 pub const RESETS_SINCE: u32 = 2;
 
-/// The newest kind of device ([`DeviceKind`]) that images built from this source know: they know all kinds up to it. A
-/// virtio block device is not among them: no guest has one yet, and none can go on here.
-pub const NEWEST_DEVICE: u32 = DeviceKind::SriovFunction as u32;
+/// The newest kind of device ([`DeviceKind`]) that images built from this source know: they know all kinds up to it.
+pub const NEWEST_DEVICE: u32 = DeviceKind::VirtioBlk as u32;
 /// The same of images whose note states none.
 const FIRST_NEWEST_DEVICE: u32 = DeviceKind::AssignedFunction as u32;
 
