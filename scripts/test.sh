@@ -99,7 +99,7 @@ host_lane() {
   ! have shellcheck || lane_step "scripts" check_scripts
   lane_step "clippy, host packages" cargo clippy --locked --quiet "$@" --all-targets -- -D warnings
   # There are no tests in documentation.
-  lane_step "unit and property tests" cargo test --locked --quiet "$@" --lib --bins --tests
+  lane_step "unit and property tests" cargo test --locked --quiet --no-fail-fast "$@" --lib --bins --tests
   lane_step "fuzz targets, briefly" check_fuzz_targets
   lane_step "build of the boots" build_boots "$@"
 }

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use baton::config::{Config, Device, Guest, Host, Image, Iommu};
 use baton::size::Size;
 use bundle::{OnPanic, Pmu, VirtioDevices, WhenDone};
-use lab::{Accelerator, Happening, Hardware, Lab, Machine, RunDir, What};
+use lab::{Accelerator, Emulator, Happening, Hardware, Lab, Machine, RunDir, What};
 use tempfile::TempDir;
 
 use super::Context;
@@ -75,8 +75,7 @@ impl HostSetup {
             fs::write(&bundle, self.bundle(context)?)?;
         }
         let machine = Machine {
-            qemu: context.qemu.clone(),
-            accelerator: Accelerator::Tcg,
+            emulator: Emulator::Qemu { program: context.qemu.clone(), accelerator: Accelerator::Tcg },
             cpus: self.cpus,
             memory: self.memory,
             image: context.image_of(self.build)?,

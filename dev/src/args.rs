@@ -8,7 +8,7 @@ use baton::config::Iommu;
 use baton::running::DEFAULT_NAME;
 use baton::size::Size;
 use clap::{Args, Parser, Subcommand};
-use lab::Accelerator;
+use lab::{Accelerator, EmulatorKind};
 
 /// Run and operate hosts of Baton, the hypervisor that can be replaced while guests run.
 #[derive(Debug, Parser)]
@@ -61,12 +61,21 @@ pub struct UpArgs {
 /// The lab machine.
 #[derive(Clone, Debug, Default, Args)]
 pub struct LabArgs {
-    /// The accelerator by which the emulator runs instructions
+    /// The program that emulates the machine
+    #[arg(long, value_enum, default_value_t)]
+    pub emulator: EmulatorKind,
+    /// The accelerator by which QEMU runs instructions
     #[arg(long, value_enum, default_value_t)]
     pub accel: Accelerator,
-    /// The emulator [default: $BATON_QEMU, qemu-system-x86_64]
+    /// QEMU [default: $BATON_QEMU, qemu-system-x86_64]
     #[arg(long)]
     pub qemu: Option<PathBuf>,
+    /// Bochs [default: $BATON_BOCHS, bochs-bin]
+    #[arg(long)]
+    pub bochs: Option<PathBuf>,
+    /// The model of Bochs's CPUs, as `bochs --help cpu` lists them
+    #[arg(long, value_name = "MODEL", default_value = lab::bochs::DEFAULT_MODEL)]
+    pub cpu: String,
     /// CPUs of the machine [default: host.toml's]
     #[arg(long)]
     pub cpus: Option<u32>,

@@ -50,7 +50,7 @@ impl BareHost {
         let path = folder.path().join("com2");
         let listener = UnixListener::bind(&path)?;
         let machine = recipe.machine(folder.path(), Some(&recipe.bundle()?))?;
-        let process = Process::spawn_emulator(change(machine.command(&path)), |_| ())?;
+        let process = Process::spawn_emulator(change(machine.command(&path)?), |_| ())?;
         let socket = accept(&listener)?;
         let client = Client::over(socket.try_clone()?);
         let mut host = Self { socket, client, _process: process, _folder: folder };

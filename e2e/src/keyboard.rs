@@ -35,7 +35,7 @@ impl TypedHost {
         change(&mut machine);
         let control = folder.path().join("com2");
         let listener = UnixListener::bind(&control)?;
-        let mut command = machine.command(&control);
+        let mut command = machine.command(&control)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = command.spawn()?;
         let output = process.stdout.take().context("its output is a pipe")?;

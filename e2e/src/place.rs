@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use baton::paths::workspace;
+use lab::bochs::Bochs;
 use lab::default_qemu;
 use lab::drivers::Drivers;
 
@@ -16,6 +17,8 @@ pub enum Emulator {
     System,
     /// QEMU 10, which emulates x2APIC.
     Ten,
+    /// Bochs, which is no QEMU.
+    Bochs,
 }
 
 impl Emulator {
@@ -24,6 +27,7 @@ impl Emulator {
         match self {
             Self::System => "system-qemu",
             Self::Ten => "qemu-10",
+            Self::Bochs => "bochs",
         }
     }
 
@@ -32,12 +36,17 @@ impl Emulator {
         match self {
             Self::System => Ok(default_qemu(None)),
             Self::Ten => built("qemu-10/qemu-system-x86_64"),
+            Self::Bochs => Ok(Bochs::default().program),
         }
     }
 
     /// Returns whether it is here.
     pub fn is_here(self) -> bool {
-        self == Self::System || self.program().is_ok()
+        match self {
+            Self::System => true,
+            Self::Ten => self.program().is_ok(),
+            Self::Bochs => lab::bochs::is_here() && has_grub(),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 use baton::config::{Config, Device, Guest, Host as HostConfig, Image, Iommu};
 use baton::size::Size;
 use bundle::{NetworkConfig, OnPanic, Pmu, VirtioDevices, WhenDone};
+use lab::bochs::Bochs;
 use lab::{Accelerator, Hardware, Lab, Machine, RunDir};
 use seal::PublicKey;
 use tempfile::TempDir;
@@ -223,14 +224,19 @@ impl Recipe {
         if let (Some(path), Some(bytes)) = (&bundle_path, bundle) {
             fs::write(path, bytes).with_context(|| format!("{} cannot be written", path.display()))?;
         }
-        // The last -cpu counts.
-        let mut extra: Vec<OsString> = vec!["-cpu".into(), self.cpu.into()];
-        extra.extend(self.devices.iter().cloned());
-        let qemu = self.emulator.program()?;
-        let hardware = Hardware::place(self.iommu, &self.pci_devices, &qemu, folder)?;
+        let program = self.emulator.program()?;
+        let hardware = Hardware::place(self.iommu, &self.pci_devices, &program, folder)?;
+        let mut extra = self.devices.clone();
+        let emulator = match self.emulator {
+            Emulator::Bochs => lab::Emulator::Bochs(Bochs { program, ..Bochs::default() }),
+            Emulator::System | Emulator::Ten => {
+                // The last -cpu counts.
+                extra.splice(0..0, ["-cpu".into(), self.cpu.into()]);
+                lab::Emulator::Qemu { program, accelerator: self.accelerator }
+            }
+        };
         Ok(Machine {
-            qemu,
-            accelerator: self.accelerator,
+            emulator,
             cpus: self.cpus,
             memory: self.memory,
             image: self.build.file()?,

@@ -45,7 +45,7 @@ impl SerialHost {
         let machine = recipe.machine(folder.path(), Some(&recipe.bundle()?))?;
         let (sender, log) = mpsc::channel();
         let on_line = move |line: lab::Line| drop(sender.send(line.text));
-        let process = Process::spawn_emulator(machine.command(&path), on_line)?;
+        let process = Process::spawn_emulator(machine.command(&path)?, on_line)?;
         let line = listener.accept()?.0;
         let (port, name, other_end) = port()?;
         join(other_end, line, noise)?;

@@ -7,6 +7,8 @@ use std::process::ExitStatus;
 
 use wire::exit_code::ExitCode;
 
+use super::bochs::POWER_OFF;
+
 /// The end of a lab machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -43,6 +45,7 @@ impl Ending {
             Some(ExitCode::Failed) => Self::Failed,
             Some(ExitCode::Panicked) => Self::Panicked,
             None if status == 0 => Self::PoweredOff,
+            None if emulator_lines.iter().any(|line| line == POWER_OFF) => Self::PoweredOff,
             None => Self::Emulator { status, output: emulator_lines.join("; ") },
         }
     }
@@ -92,6 +95,7 @@ mod tests {
         );
         assert_eq!(ending(1), Ending::Emulator { status: 1, output: "qemu: bad".to_owned() });
         assert_eq!(Ending::of(ExitStatus::from_raw(9), &[]), Ending::Killed { signal: 9 });
+        assert_eq!(Ending::of(ExitStatus::from_raw(1 << 8), &[POWER_OFF.to_owned()]), Ending::PoweredOff);
     }
 
     #[test]

@@ -13,7 +13,6 @@
 //! see [`broker`].
 
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -24,6 +23,7 @@ use baton::running::CONTROL_SOCKET;
 use wire::Event;
 
 pub mod accesses;
+pub mod bochs;
 pub mod blackouts;
 pub mod bound;
 pub mod broker;
@@ -47,7 +47,7 @@ mod start;
 pub use cpu_time::CpuTime;
 pub use ending::Ending;
 pub use hardware::Hardware;
-pub use machine::{Accelerator, Machine, default_qemu};
+pub use machine::{Accelerator, Emulator, EmulatorKind, Machine, default_qemu};
 pub use process::{Line, Process, Source};
 pub use rundir::RunDir;
 
@@ -107,17 +107,11 @@ impl Lab {
     /// Starts `machine`; sockets are made in `dir`. Where the program calls [`bound::play`], the emulator ends with the
     /// calling thread.
     pub fn start(machine: &Machine, dir: RunDir) -> Result<Self> {
-        if machine.accelerator == Accelerator::Kvm {
-            kvm::check(Path::new("/"))?;
-        }
         let started = Instant::now();
         let (sender, happenings) = mpsc::channel();
-        let host_listener = dir.bind(rundir::HOST_SOCKET)?;
         let clients = dir.bind(CONTROL_SOCKET)?;
-        let mut process = start::spawn(machine.command(&dir.host_socket()), sender.clone())?;
-        dir.write_pid(process.pid())?;
-        let host =
-            start::accept(&host_listener, &mut process).map_err(|error| start::with_output(error, &happenings))?;
+        let (process, host) = start::start(machine, &dir, sender.clone())
+            .map_err(|error| start::with_output(error, &happenings))?;
         let (stop, stopped) = UnixStream::pair()?;
         let at = move || started.elapsed();
         let notify = move |what| drop(sender.send(Happening { at: at(), what }));

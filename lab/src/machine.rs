@@ -7,10 +7,12 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anyhow::{Result, bail};
 use baton::size::Size;
 use clap::ValueEnum;
 use wire::exit_code::DEBUG_EXIT_PORT;
 
+use super::bochs::Bochs;
 use super::Hardware;
 
 /// The emulator's way to run the machine's instructions.
@@ -26,13 +28,35 @@ pub enum Accelerator {
     Kvm,
 }
 
+/// A kind of emulator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum EmulatorKind {
+    /// A q35 board, with IOMMUs and PCI devices
+    #[default]
+    Qemu,
+    /// An i440FX board, whose emulation is stricter; a tick of its time is an instruction
+    Bochs,
+}
+
+/// The program that emulates a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Emulator {
+    /// QEMU: a q35 board.
+    Qemu {
+        /// The program.
+        program: PathBuf,
+        /// Accelerator that runs instructions.
+        accelerator: Accelerator,
+    },
+    /// Bochs: an i440FX board.
+    Bochs(Bochs),
+}
+
 /// A lab machine.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// The emulator.
-    pub qemu: PathBuf,
-    /// Accelerator that runs instructions.
-    pub accelerator: Accelerator,
+    /// The program that emulates it.
+    pub emulator: Emulator,
     /// The number of its CPUs.
     pub cpus: u32,
     /// Its memory.
@@ -47,29 +71,35 @@ pub struct Machine {
     pub cmdline: String,
     /// Its IOMMU and PCI devices.
     pub hardware: Hardware,
-    /// Further arguments for the emulator (`-icount shift=0`, …).
+    /// Further arguments for QEMU (`-icount shift=0`, …).
     pub extra: Vec<OsString>,
 }
 
 impl Machine {
     /// Returns the command that starts it: COM1 on standard output, COM2 connecting to `control`.
-    pub fn command(&self, control: &Path) -> Command {
-        let mut command = Command::new(&self.qemu);
+    ///
+    /// # Errors
+    /// Bochs emulates it, which is started with files ([`super::Lab::start`]).
+    pub fn command(&self, control: &Path) -> Result<Command> {
+        let Emulator::Qemu { program, accelerator } = &self.emulator else {
+            bail!("only QEMU is started with a command alone; name it as the machine's emulator");
+        };
+        Ok(self.qemu_command(program, *accelerator, control))
+    }
+
+    fn qemu_command(&self, program: &Path, accelerator: Accelerator, control: &Path) -> Command {
+        let mut command = Command::new(program);
         // Of its own group, so that Ctrl-C reaches us and not the emulator, whose end would look like a power-off.
         command.process_group(0);
-        let accelerator = match self.accelerator {
-            Accelerator::Tcg => "tcg",
-            Accelerator::TcgSingle => "tcg,thread=single",
-            Accelerator::Kvm => "kvm",
-        };
-        let cpu = match self.accelerator {
-            Accelerator::Tcg | Accelerator::TcgSingle => "max",
-            Accelerator::Kvm => "host",
+        let (name, cpu) = match accelerator {
+            Accelerator::Tcg => ("tcg", "max"),
+            Accelerator::TcgSingle => ("tcg,thread=single", "max"),
+            Accelerator::Kvm => ("kvm", "host"),
         };
         command
             .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine"])
-            .arg(self.board());
-        command.args(["-accel", accelerator, "-cpu", cpu, "-smp", &self.cpus.to_string()]);
+            .arg(self.board(accelerator));
+        command.args(["-accel", name, "-cpu", cpu, "-smp", &self.cpus.to_string()]);
         command.args(["-m", &format!("{}M", self.memory.bytes >> 20)]);
         command.args(self.hardware.arguments());
         self.start_with(&mut command);
@@ -81,8 +111,8 @@ impl Machine {
     }
 
     /// Returns the chipset. KVM's own I/O APIC cannot remap interrupts.
-    fn board(&self) -> &'static str {
-        match self.accelerator {
+    fn board(&self, accelerator: Accelerator) -> &'static str {
+        match accelerator {
             Accelerator::Kvm if self.hardware.has_iommu() => "q35,kernel-irqchip=split",
             _ => "q35",
         }
@@ -113,72 +143,5 @@ pub fn default_qemu(named: Option<&Path>) -> PathBuf {
 }
 
 #[cfg(test)]
-mod tests {
-    use baton::config::Iommu;
-
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_the_machines() {
-        let machine = Machine {
-            qemu: "qemu".into(),
-            accelerator: Accelerator::Tcg,
-            cpus: 2,
-            memory: Size::mebibytes(2048),
-            image: "baton.elf".into(),
-            bundle: Some("a.cpio".into()),
-            disc: None,
-            cmdline: "log=debug smp=serial".into(),
-            hardware: Hardware::default(),
-            extra: vec!["-icount".into(), "shift=0".into()],
-        };
-        let command = machine.command(Path::new("/run/a,b.sock"));
-        let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
-        assert_eq!(
-            arguments.join(" "),
-            "-nodefaults -no-user-config -display none -no-reboot -machine q35 -accel tcg -cpu max -smp 2 \
-             -m 2048M -kernel baton.elf -append log=debug smp=serial -initrd a.cpio -chardev \
-             stdio,id=log,signal=off -serial chardev:log -chardev socket,id=control,path=/run/a,,b.sock -serial \
-             chardev:control -device isa-debug-exit,iobase=0xf4,iosize=4 -icount shift=0"
-        );
-    }
-
-    #[test]
-    fn an_iommu_takes_the_io_apic_out_of_kvm() {
-        let hardware = Hardware::place(Iommu::Amd, &[], Path::new("qemu"), Path::new("run")).expect("possible");
-        let machine = |accelerator| Machine {
-            qemu: "qemu".into(),
-            accelerator,
-            cpus: 1,
-            memory: Size::mebibytes(512),
-            image: "baton.elf".into(),
-            bundle: None,
-            disc: None,
-            cmdline: String::new(),
-            hardware: hardware.clone(),
-            extra: Vec::new(),
-        };
-        let words = |accelerator| format!("{:?}", machine(accelerator).command(Path::new("a.sock")));
-        assert!(words(Accelerator::Kvm).contains(r#""q35,kernel-irqchip=split""#), "{}", words(Accelerator::Kvm));
-        assert!(words(Accelerator::Tcg).contains(r#""q35" "#), "{}", words(Accelerator::Tcg));
-    }
-
-    #[test]
-    fn one_thread_may_run_all_cpus() {
-        let machine = Machine {
-            qemu: "qemu".into(),
-            accelerator: Accelerator::TcgSingle,
-            cpus: 4,
-            memory: Size::mebibytes(512),
-            image: "baton.elf".into(),
-            bundle: None,
-            disc: None,
-            cmdline: String::new(),
-            hardware: Hardware::default(),
-            extra: Vec::new(),
-        };
-        let command = machine.command(Path::new("/run/a.sock"));
-        let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
-        assert!(arguments.join(" ").contains(" -accel tcg,thread=single -cpu max -smp 4 "), "{arguments:?}");
-    }
-}
+#[path = "machine_tests.rs"]
+mod tests;

@@ -31,6 +31,7 @@ pub struct Line {
 /// A running process. Dropping it kills it.
 pub struct Process {
     child: Child,
+    started: Instant,
     readers: Vec<JoinHandle<()>>,
 }
 
@@ -46,12 +47,17 @@ impl Process {
         let mut child = command.spawn()?;
         let stdout = child.stdout.take().map(|pipe| read_lines(pipe, Source::Stdout, started, on_line.clone()));
         let stderr = child.stderr.take().map(|pipe| read_lines(pipe, Source::Stderr, started, on_line));
-        Ok(Self { child, readers: stdout.into_iter().chain(stderr).collect() })
+        Ok(Self { child, started, readers: stdout.into_iter().chain(stderr).collect() })
     }
 
     /// Starts an emulator, which ends with the calling thread where the program calls [`bound::play`].
     pub fn spawn_emulator(command: Command, on_line: impl Fn(Line) + Clone + Send + 'static) -> io::Result<Self> {
         Self::spawn(bound::bound(command), on_line)
+    }
+
+    /// Hands on the lines of another stream of its own, which it closes when it ends, as its standard output.
+    pub fn read_too(&mut self, stream: impl Read + Send + 'static, on_line: impl Fn(Line) + Send + 'static) {
+        self.readers.push(read_lines(stream, Source::Stdout, self.started, on_line));
     }
 
     /// Returns its process id.

@@ -16,6 +16,10 @@ use rustix::process::getuid;
 /// The path at which the emulator connects.
 pub(super) const HOST_SOCKET: &str = "host.sock";
 const BUNDLE: &str = "bundle.cpio";
+/// What Bochs is started with: a disc, its configuration, and the commands of its debugger.
+pub(super) const BOCHS_DISC: &str = "bochs.iso";
+pub(super) const BOCHS_CONFIGURATION: &str = "bochsrc";
+pub(super) const BOCHS_COMMANDS: &str = "bochs.rc";
 const LOG: &str = "up.log";
 /// How the names of temporary disks begin.
 pub(super) const DISK_PREFIX: &str = "disk-";
@@ -92,7 +96,7 @@ impl RunDir {
 
 impl Drop for RunDir {
     fn drop(&mut self) {
-        for name in [CONTROL_SOCKET, HOST_SOCKET, PIDS, BUNDLE] {
+        for name in [CONTROL_SOCKET, HOST_SOCKET, PIDS, BUNDLE, BOCHS_DISC, BOCHS_CONFIGURATION, BOCHS_COMMANDS] {
             let _ = fs::remove_file(self.path.join(name));
         }
         remove_disks(&self.path);

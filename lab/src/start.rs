@@ -3,7 +3,9 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
@@ -11,13 +13,54 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 
-use super::{Happening, Line, Process, Source, What};
+use super::{Accelerator, Emulator, Happening, Line, Machine, Process, RunDir, Source, What, bochs, kvm, rundir};
 
-/// Longest time for the emulator to open the control channel.
+/// Longest time for the emulator to open the ports that it connects to us.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Starts the emulator; its lines become happenings.
-pub(super) fn spawn(command: Command, sender: Sender<Happening>) -> Result<Process> {
+/// Starts a machine's emulator; its lines become happenings. Returns the process and the control channel.
+pub(super) fn start(machine: &Machine, dir: &RunDir, sender: Sender<Happening>) -> Result<(Process, UnixStream)> {
+    match &machine.emulator {
+        Emulator::Qemu { accelerator, .. } => {
+            if *accelerator == Accelerator::Kvm {
+                kvm::check(Path::new("/"))?;
+            }
+            let listener = dir.bind(rundir::HOST_SOCKET)?;
+            let mut process = spawn(machine.command(&dir.host_socket())?, sender)?;
+            dir.write_pid(process.pid())?;
+            listener.set_nonblocking(true)?;
+            let control = accept(|| listener.accept(), &mut process)?;
+            Ok((process, control))
+        }
+        Emulator::Bochs(bochs) => start_bochs(bochs.prepare(machine, dir)?, dir, sender),
+    }
+}
+
+/// COM1 is a connection beside the control channel: Bochs's standard output is its debugger's.
+fn start_bochs(prepared: bochs::Prepared, dir: &RunDir, sender: Sender<Happening>) -> Result<(Process, UnixStream)> {
+    let bochs::Prepared { command, log, control } = prepared;
+    let program = command.get_program().to_owned();
+    let notices = sender.clone();
+    let on_notice = move |line: Line| {
+        if line.source == Source::Stderr && bochs::is_worth_keeping(&line.text) {
+            let _ = notices.send(Happening { at: line.at, what: What::EmulatorLine(line.text) });
+        }
+    };
+    let mut process = Process::spawn_emulator(command, on_notice).with_context(|| bochs::explain(&program))?;
+    dir.write_pid(process.pid())?;
+    log.set_nonblocking(true)?;
+    control.set_nonblocking(true)?;
+    let log = accept(|| log.accept(), &mut process)?;
+    let control = accept(|| control.accept(), &mut process)?;
+    log.set_nonblocking(false)?;
+    let on_line = move |line: Line| drop(sender.send(Happening { at: line.at, what: What::HostLine(line.text) }));
+    process.read_too(log, on_line);
+    // A connected socket is read, written and waited for alike, whatever its family is.
+    Ok((process, UnixStream::from(OwnedFd::from(control))))
+}
+
+/// Starts QEMU; its lines become happenings.
+fn spawn(command: Command, sender: Sender<Happening>) -> Result<Process> {
     let program = command.get_program().to_owned();
     let on_line = move |line: Line| {
         let what = match line.source {
@@ -35,12 +78,11 @@ pub(super) fn explain(program: &OsStr) -> String {
     format!("the emulator {program:?} cannot be started; install it, or name it with --qemu or BATON_QEMU")
 }
 
-/// Waits until the emulator opens the control channel.
-pub(super) fn accept(listener: &UnixListener, process: &mut Process) -> Result<UnixStream> {
-    listener.set_nonblocking(true)?;
+/// Waits until the emulator connects.
+fn accept<S, A>(try_accept: impl Fn() -> io::Result<(S, A)>, process: &mut Process) -> Result<S> {
     let deadline = Instant::now() + CONNECT_TIMEOUT;
     while Instant::now() < deadline {
-        match listener.accept() {
+        match try_accept() {
             Ok((stream, _)) => return Ok(stream),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error.into()),
@@ -51,7 +93,7 @@ pub(super) fn accept(listener: &UnixListener, process: &mut Process) -> Result<U
         thread::sleep(Duration::from_millis(2));
     }
     process.kill();
-    bail!("the emulator did not open the control channel within {CONNECT_TIMEOUT:?}")
+    bail!("the emulator did not open the machine's serial ports within {CONNECT_TIMEOUT:?}")
 }
 
 /// Adds the emulator's output to an error.

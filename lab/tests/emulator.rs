@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use baton::size::Size;
-use lab::{Accelerator, Ending, Hardware, Lab, Machine, RunDir, What, default_qemu};
+use lab::{Accelerator, Emulator, Ending, Hardware, Lab, Machine, RunDir, What, default_qemu};
 use tempfile::TempDir;
 use wire::exit_code::ExitCode;
 
@@ -52,8 +52,7 @@ const HANG: [u8; 2] = [0xeb, 0xfe];
 
 fn machine(image: PathBuf) -> Machine {
     Machine {
-        qemu: default_qemu(None),
-        accelerator: Accelerator::Tcg,
+        emulator: Emulator::Qemu { program: default_qemu(None), accelerator: Accelerator::Tcg },
         cpus: 1,
         memory: Size::mebibytes(64),
         image,

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use baton::config::Image;
 use baton::size::Size;
 use lab::qmp::{self, Monitor};
-use lab::{Accelerator, Hardware, Lab, Machine, What};
+use lab::{Accelerator, Emulator, Hardware, Lab, Machine, What};
 use wire::{ReplyBody, RequestBody};
 
 use crate::Context;
@@ -107,8 +107,7 @@ fn setup(context: &Context) -> Result<HostSetup> {
 /// The machine of all variants, which starts this kernel.
 pub(super) fn machine(context: &Context, image: PathBuf) -> Machine {
     Machine {
-        qemu: context.qemu.clone(),
-        accelerator: Accelerator::Tcg,
+        emulator: Emulator::Qemu { program: context.qemu.clone(), accelerator: Accelerator::Tcg },
         cpus: CPUS,
         memory: MEMORY,
         image,

@@ -14,7 +14,8 @@ use baton::paths::default_image;
 use baton::size::Size;
 use baton::symbols::Symbols;
 use lab::screen::Screen;
-use lab::{Ending, Hardware, Lab, Machine, RunDir, What, default_qemu};
+use lab::bochs::Bochs;
+use lab::{Emulator, EmulatorKind, Ending, Hardware, Lab, Machine, RunDir, What, default_qemu};
 use owo_colors::{OwoColorize as _, Stream};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -72,8 +73,10 @@ impl Session {
         let iommu = args.iommu.unwrap_or(config.host.iommu);
         let hardware = Hardware::place(iommu, &config.host.devices, &qemu, dir.path())?;
         let machine = Machine {
-            qemu,
-            accelerator: args.accel,
+            emulator: match args.emulator {
+                EmulatorKind::Qemu => Emulator::Qemu { program: qemu, accelerator: args.accel },
+                EmulatorKind::Bochs => Emulator::Bochs(Bochs::new(args.bochs.as_deref(), &args.cpu)),
+            },
             cpus: args.cpus.unwrap_or(config.host.cpus),
             memory,
             image: image.clone(),

@@ -14,6 +14,7 @@ mod assignments;
 mod bad_input;
 mod bad_machines;
 mod blackout;
+mod bochs;
 mod conform;
 mod console;
 mod control;
@@ -113,6 +114,7 @@ fn left_out() -> Vec<&'static str> {
             Kernel::V6_1.file().is_ok() && Kernel::V6_12.file().is_ok(),
             "not both kernels here: Linux 6.1 or 6.12 is not booted",
         ),
+        (Emulator::Bochs.is_here(), "no Bochs here: no rule is tried in a second emulator"),
         (has_perf(), "no perf here: no rule of Linux's own perf is tried"),
         (e2e::gdb::is_here(), "no gdb here: no rule of gdb is tried"),
         (has_grub(), "no grub-mkrescue here: no disc is started"),
@@ -169,6 +171,7 @@ fn trials() -> Vec<Trial> {
         ("bad_machines", bad_machines::RULES),
         ("hostile", hostile::RULES),
         ("hot_plug", hot_plug::RULES),
+        ("bochs", if Emulator::Bochs.is_here() { bochs::RULES } else { &[] }),
         ("conform", conform::RULES),
         ("crowd", crowd::RULES),
         ("counters", counters::RULES),
@@ -235,6 +238,7 @@ fn long_tests() -> Vec<Trial> {
         ("machine", LONG_MACHINE_RULES),
         ("counters", if has_perf() { counters::PERF_LONG_RULES } else { &[] }),
         ("cores", if e2e::crash::is_here() { cores::CRASH_LONG_RULES } else { &[] }),
+        ("bochs", if Emulator::Bochs.is_here() { bochs::LONG_RULES } else { &[] }),
         ("devices", devices::LONG_RULES),
         ("devices", if Emulator::Ten.is_here() { devices::TEN_LONG_RULES } else { &[] }),
         ("devices", if Kernel::V6_1Full.file().is_ok() { devices::DRIVER_LONG_RULES } else { &[] }),

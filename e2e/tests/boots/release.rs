@@ -162,7 +162,7 @@ impl Site {
         let listener = UnixListener::bind(folder.path().join("line.sock"))?;
         let log: Arc<Mutex<Vec<String>>> = Arc::default();
         let lines = log.clone();
-        let machine = Process::spawn_emulator(machine.command(&folder.path().join("line.sock")), move |line| {
+        let machine = Process::spawn_emulator(machine.command(&folder.path().join("line.sock"))?, move |line| {
             lines.lock().unwrap_or_else(PoisonError::into_inner).push(line.text);
         })?;
         relay::serve(accept(&listener)?, &folder.path().join("relay.sock"))?;

@@ -55,13 +55,13 @@ const A: &str = "a";
 const B: &str = "b";
 
 /// A guest that halts and one that computes, both on all CPUs.
-fn two_keepers() -> Result<Recipe> {
+pub fn two_keepers() -> Result<Recipe> {
     let idle = tiny(A, "keeper", "seed=1 do=fresh,stain,wait")?;
     let busy = tiny(B, "keeper", "seed=2 rounds=2000000000 do=fresh,stain,registers")?;
     Ok(Recipe::new().options("tsc=skip").guest(idle).guest(busy))
 }
 
-fn are_stained(host: &mut Host) -> Result<()> {
+pub fn are_stained(host: &mut Host) -> Result<()> {
     [A, B].iter().try_for_each(|guest| host.guest_says(guest, "keeper: stain: ok"))
 }
 
@@ -171,7 +171,7 @@ fn overflows(host: &mut Host, guest: &str) -> Result<()> {
 }
 
 /// Both guests are there, and the one that computes has run since; what it finds wrong it reports.
-fn both_go_on(host: &mut Host) -> Result<()> {
+pub fn both_go_on(host: &mut Host) -> Result<()> {
     let before = host.vm(B)?.exits_total;
     for _ in 0..200 {
         host.listen(Duration::from_millis(50));

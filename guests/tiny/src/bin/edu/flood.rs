@@ -27,8 +27,8 @@ const NOWHERE_HIGH: u32 = 0x40;
 const DESCRIPTORS: u32 = 64;
 const DESCRIPTOR_BYTES: u32 = 16;
 /// Reads of a port between two laps: an exit each, some 0.2 ms in all. QEMU holds its lock while the card fetches, and
-/// needs it for timers: with no pause the host's alarms come 40 to 200 ms late. A loop that only computes would be taken
-/// for a panicked kernel's.
+/// needs it for timers: with no pause the host's alarms come 40 to 200 ms late. A loop that only computes would be
+/// taken for a panicked kernel's.
 const PAUSES: u32 = 10;
 /// A port that no device answers at.
 const UNUSED_PORT: u16 = 0x80;
