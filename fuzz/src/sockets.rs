@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests with virtio sockets, and a stream of the host's: drivers that write anything into rings and memory, send any packets, lie about their
-//! room, and are reset meanwhile.
+//! Guests with virtio sockets, and a stream of the host's: drivers that write anything into rings and memory, send any
+//! packets, lie about their room, and are reset meanwhile.
 
 use vm::addr::{AccessSize, Gpa};
 use vm::devices::virtio::{Chain, Fault};

@@ -101,9 +101,8 @@ impl Bochs {
         ensure!(!disc.contains('"'), "the path of the disc, {disc}, has a quote, which Bochs cannot be given");
         let (cpus, model, memory) = (machine.cpus, &self.model, machine.memory.bytes >> 20);
         let ([bios, vga_bios], ips) = (FIRMWARE, INSTRUCTIONS_PER_SECOND);
-        let com = |number: u8, port: u16| {
-            format!("com{number}: enabled=1, mode=socket-client, dev=\"localhost:{port}\"\n")
-        };
+        let com =
+            |number: u8, port: u16| format!("com{number}: enabled=1, mode=socket-client, dev=\"localhost:{port}\"\n");
         // What Bochs finds wrong goes to its standard error; a panic of its own ends it.
         Ok(format!(
             "config_interface: textconfig\n\

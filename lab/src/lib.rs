@@ -23,8 +23,8 @@ use baton::running::CONTROL_SOCKET;
 use wire::Event;
 
 pub mod accesses;
-pub mod bochs;
 pub mod blackouts;
+pub mod bochs;
 pub mod bound;
 pub mod broker;
 mod cpu_time;
@@ -110,8 +110,8 @@ impl Lab {
         let started = Instant::now();
         let (sender, happenings) = mpsc::channel();
         let clients = dir.bind(CONTROL_SOCKET)?;
-        let (process, host) = start::start(machine, &dir, sender.clone())
-            .map_err(|error| start::with_output(error, &happenings))?;
+        let (process, host) =
+            start::start(machine, &dir, sender.clone()).map_err(|error| start::with_output(error, &happenings))?;
         let (stop, stopped) = UnixStream::pair()?;
         let at = move || started.elapsed();
         let notify = move |what| drop(sender.send(Happening { at: at(), what }));

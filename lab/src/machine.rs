@@ -12,8 +12,8 @@ use baton::size::Size;
 use clap::ValueEnum;
 use wire::exit_code::DEBUG_EXIT_PORT;
 
-use super::bochs::Bochs;
 use super::Hardware;
+use super::bochs::Bochs;
 
 /// The emulator's way to run the machine's instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -102,9 +102,10 @@ fn hostile_guests_are_answered() -> Result<()> {
 }
 
 fn each_kernel(vcpus: u32) -> Result<()> {
-    [Kernel::V6_1, Kernel::V6_12].into_iter().filter(|kernel| kernel.file().is_ok()).try_for_each(|kernel| {
-        reaches_userspace(kernel, vcpus).with_context(|| format!("Linux {}", kernel.name()))
-    })
+    [Kernel::V6_1, Kernel::V6_12]
+        .into_iter()
+        .filter(|kernel| kernel.file().is_ok())
+        .try_for_each(|kernel| reaches_userspace(kernel, vcpus).with_context(|| format!("Linux {}", kernel.name())))
 }
 
 fn reaches_userspace(kernel: Kernel, vcpus: u32) -> Result<()> {

@@ -86,10 +86,22 @@ fn described(config: &DiskConfig) -> BlkConfig {
 
 /// Works for a guest's disks, in a vCPU's time. Returns when it is to go on; `None`: when there is a reason.
 pub fn work(run: &dyn Run, vcpu: usize, disks: &[Disk]) -> Option<u64> {
+    if disks.is_empty() {
+        return None;
+    }
     let now_ns = timer::uptime_ns();
     let next_ns = disks.iter().filter_map(|disk| disk.turn((run, vcpu), now_ns)).min()?;
     let us = next_ns.saturating_sub(now_ns).max(PAUSE_NS) / 1000;
     Some(cpu::tsc().saturating_add(timer::us_to_ticks(us)))
+}
+
+/// The guest has ended: the server learns it, as far as it can be told now.
+pub fn close(disks: &[Disk]) {
+    for disk in disks {
+        let mut socket = disk.stream.socket.lock();
+        socket.stream().reset();
+        let _ = disk.stream.send(&mut socket);
+    }
 }
 
 impl Disk {

@@ -167,6 +167,7 @@ impl Instance {
         let guest = instance.guest;
         networks::unplug(&instance.nics);
         sockets::unplug(instance.socket.as_ref());
+        disks::close(&instance.disks);
         instance.take_functions_back();
         let ending = instance.ending.lock().take().unwrap_or(Ending::Stopped);
         guest.health.reset();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host's end of a stream, against the table of its guest and a model: byte strings without an end, and credit in 64
-//! bits.
+//! The host's end of a stream, against the table of its guest and a model: byte strings without an end, and credit in
+//! 64 bits.
 
 use std::collections::VecDeque;
 use std::vec;
