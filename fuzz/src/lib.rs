@@ -25,6 +25,7 @@
 //! | `virtio` | virtqueues, and drivers of virtio devices |
 //! | `disks` | NBD servers that lie, and drivers of virtio disks |
 //! | `machine` | a whole machine's exits |
+//! | `vmx` | capability MSRs, exits and entries of a CPU with VMX |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -51,8 +52,10 @@ mod serial;
 mod sockets;
 mod tables;
 mod virtio;
+mod vmx;
 
 pub use self::virtio::{virtio_console, virtio_rng, virtqueue};
+pub use self::vmx::vmx;
 pub use assigned::assigned;
 pub use boot_time::{firmware, handover, linux, multiboot2, options, pvh};
 pub use counters::counters;
@@ -78,7 +81,7 @@ pub use tables::{frames, klog, klog_foreign, paging, timeline};
 pub type Body = fn(&[u8]);
 
 /// Every target with its name.
-pub const TARGETS: [(&str, Body); 35] = [
+pub const TARGETS: [(&str, Body); 36] = [
     ("bundle", bundle),
     ("manifest", manifest),
     ("loaders", loaders),
@@ -114,4 +117,5 @@ pub const TARGETS: [(&str, Body); 35] = [
     ("virtio_console", virtio_console),
     ("nbd", nbd),
     ("virtio_blk", virtio_blk),
+    ("vmx", vmx),
 ];

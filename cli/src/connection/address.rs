@@ -156,13 +156,15 @@ fn ssh(rest: &str) -> Result<Address, String> {
     Ok(Address::Ssh { host: login + &name, port, from_there })
 }
 
-/// Returns a host's name or address, without the brackets of IPv6.
+/// Returns a host's name or address, without the brackets of IPv6: what is in brackets has colons.
 fn host_name(text: &str) -> Option<String> {
     let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
     let is_possible = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.%".contains(&byte);
     let is_name = |text: &str| !text.is_empty() && !text.starts_with('-') && text.bytes().all(is_possible);
     match inner {
-        Some(inner) if inner.split(':').all(|part| part.is_empty() || is_name(part)) => Some(inner.to_owned()),
+        Some(inner) if inner.contains(':') && inner.split(':').all(|part| part.is_empty() || is_name(part)) => {
+            Some(inner.to_owned())
+        }
         None if is_name(text) => Some(text.to_owned()),
         _ => None,
     }

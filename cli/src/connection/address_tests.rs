@@ -59,6 +59,8 @@ fn an_address_that_lacks_a_part_or_has_a_bad_one_is_refused_with_the_form() {
         ("ssh:", "is no machine"),
         ("ssh:-oProxyCommand=x", "is no machine"),
         ("ssh:@host", "is no machine"),
+        ("ssh:[]", "is no machine"),
+        ("tcp:[host]:7001", "is no host"),
         ("ssh:host/ttx:/dev/ttyS1", "did you mean \"tty\"?"),
         ("unix:/a\nb", "control characters"),
     ];

@@ -4,7 +4,7 @@
 //! Four levels of 512 entries (AMD APM vol 2, section 5.3) translate 48 bits of address. [`Tables`] holds the root and
 //! the rules; where the tables lie and how they are reached is behind [`TableMemory`], so that everything here runs on
 //! a laptop. What an entry looks like is behind [`Format`]: [`Host`] for the CPU's own tables, [`Nested`] for
-//! what SVM's nested paging walks (section 15.25). A format with other bits (Intel's EPT) is one more implementation.
+//! what SVM's nested paging walks (section 15.25). A format with other bits is one more implementation (EPT: `vmx`).
 //!
 //! Three promises, which the property tests hold it to:
 //! - A request is carried out whole or refused whole: a refused one has changed no translation.

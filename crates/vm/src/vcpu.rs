@@ -16,7 +16,7 @@ use crate::addr::AccessSize;
 use crate::devices::StateError;
 
 pub use bits::{Rflags, cr0, cr4, dr6, efer};
-pub use exception::{Event, Exception, Exceptions};
+pub use exception::{Event, Exception, Exceptions, vector};
 pub use gpr::Gpr;
 pub use residence::{Misplaced, Residence};
 pub use segment::{AccessRights, Segment, SegmentName, TableRegister};

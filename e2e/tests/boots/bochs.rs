@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The image that operators run, in a second emulator. Bochs checks the control block of a guest at each VMRUN, has next
-//! RIPs, flushes by ASID and a pause filter, which QEMU has not; and a single complaint of it fails the test.
+//! The image that operators run, in a second emulator. Bochs checks the control block of a guest at each VMRUN, has
+//! next RIPs, flushes by ASID and a pause filter, which QEMU has not; and a single complaint of it fails the test.
 //!
-//! Bochs 2.7 takes a virtual interrupt that is pending at VMRUN no sooner than the guest has cleared and set RFLAGS.IF
-//! again; by section 15.21.4 of the manual the guest takes it at once if its IF is set. So the guests here are such that
-//! do: Linux, and programs that wait for no timer.
+//! Two of its own errors (version 2.7) are kept out of the image, and guests here are such that they do not matter:
+//!
+//! | what Bochs does | AMD APM vol. 2 | so here |
+//! |---|---|---|
+//! | a virtual interrupt that is pending at VMRUN waits until the guest has cleared and set RFLAGS.IF again | section 15.21.4: taken at once, if IF is set | Linux, which does so all the time, and programs that wait for no timer |
+//! | an NMI that waits for the step over an instruction ends in a #DB of the guest's | section 15.12.2: DR6 is written before the intercept | no storm of NMIs |
 
 use std::time::Duration;
 
@@ -12,7 +15,7 @@ use anyhow::{Context as _, Result, ensure};
 use e2e::dmesg;
 use e2e::host::{BOOT_LIMIT, Host};
 use e2e::place::{Emulator, Kernel};
-use e2e::recipe::{Recipe, linux};
+use e2e::recipe::{Recipe, linux, tiny};
 use lab::Ending;
 use wire::{EventKind, ReplyBody, RequestBody, UpdateBy, VmState};
 
@@ -36,6 +39,9 @@ pub const LONG_RULES: &[Rule] = &[
 const LIMIT: Duration = Duration::from_secs(400);
 /// Code that a test guest writes to its debug-exit port on success.
 const RIGHT: u32 = 0x10;
+/// What `hostile` does, but for its storms: they take minutes here, and one has NMIs.
+const WAYS: &str = "unknown-ports,huge-rep,pci-junk,hot-plug-junk,ioapic-junk,unknown-msrs,xcr0-junk,unknown-addresses,\
+                    own-tables,absent-instructions,garbage";
 /// Faults of a new image, early and late in the blackout.
 const FAULTS: [&str; 3] = ["panic:arrive", "exception:restore", "hang:restore"];
 
@@ -92,10 +98,11 @@ fn the_host_restarts() -> Result<()> {
 }
 
 fn hostile_guests_are_answered() -> Result<()> {
-    let mut host = start(&Recipe::new().cpus(1).on(Emulator::Bochs).hostile("all", "all")?)?;
-    host.state("all", VmState::Stopped)?;
-    host.event(&EventKind::VmDebugExit { name: "all".into(), code: RIGHT })?;
-    let console = host.seen.console("all");
+    let idle = tiny("idle", "keeper", "do=fresh,wait")?;
+    let mut host = start(&Recipe::new().cpus(2).on(Emulator::Bochs).guest(idle).hostile("hostile", WAYS)?)?;
+    host.state("hostile", VmState::Stopped)?;
+    host.event(&EventKind::VmDebugExit { name: "hostile".into(), code: RIGHT })?;
+    let console = host.seen.console("hostile");
     let wrong: Vec<&str> = console.lines().filter(|line| line.contains("WRONG")).collect();
     ensure!(wrong.is_empty(), "{wrong:#?}\n{}", host.seen);
     ends(host)
@@ -111,6 +118,8 @@ fn each_kernel(vcpus: u32) -> Result<()> {
 fn reaches_userspace(kernel: Kernel, vcpus: u32) -> Result<()> {
     let mut guest = linux("debian", kernel, "poweroff")?;
     guest.vcpus = vcpus;
+    // The model's CPU has no microcode against it, of which Linux warns.
+    guest.cmdline += " spec_rstack_overflow=off";
     let mut host = start(&Recipe::new().cpus(vcpus).on(Emulator::Bochs).powers_off().guest(guest))?;
     host.greets("debian")?;
     host.guest_says("debian", "baton-agent: powering off")?;

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a CPU with VMX reports: its capability MSRs, and a VMCS after an exit or before an entry.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use ::vmx::entry::{Bounds, State, check};
+use ::vmx::ept::{self, Ept, Limits};
+use ::vmx::event::{Injection, has_unblocked_nmi};
+use ::vmx::exit::{Cause, decode};
+use ::vmx::msr;
+use ::vmx::{Capabilities, Control, Controls, Field, Field16, Field32, Field64, FieldNatural, Request, Vmcs};
+use paging::{Entry, Format};
+use vm::exit::Exit;
+
+use crate::input::Input;
+
+/// Neither registers nor exits are trusted: what is settled is allowed, and each exit is decoded, whatever it says.
+pub fn vmx(data: &[u8]) {
+    let mut input = Input(data);
+    let bounds = if input.bool() { capabilities(&mut input) } else { None };
+    let mut vmcs = Anything { input: RefCell::new(input), fields: RefCell::default() };
+    let code = vmcs.read_32(Field32::ExitReason);
+    if let Cause::Machine(Exit::Unknown { code: unknown }) = decode(&vmcs) {
+        assert_eq!(unknown, code.into());
+    }
+    has_unblocked_nmi(&vmcs);
+    if let Some(event) = Injection::interrupted(&vmcs) {
+        event.write(&mut vmcs);
+        assert_eq!(vmcs.read_32(Field32::EntryInterruptionInformation), event.interruption.into_bits());
+    }
+    if let Some(bounds) = bounds {
+        enter(&mut vmcs, &bounds);
+    }
+}
+
+/// An entry is refused by a rule, or allowed; a state that is stored comes back equal.
+fn enter(vmcs: &mut Anything<'_>, bounds: &Bounds) {
+    let allowed = bounds.capabilities.allowed_controls();
+    let state = State::load(vmcs, allowed);
+    if let Err(rule) = check(&state, bounds) {
+        assert!(rule.section.starts_with("27."), "{rule}");
+    }
+    state.store(vmcs, allowed);
+    assert_eq!(State::load(vmcs, allowed), state);
+    let limits =
+        Limits { physical_bits: bounds.physical_bits, execute_only: true, pages_1_gib: true, pages_2_mib: true };
+    for level in 1..=4 {
+        let entry = state.guest.pdpte_0;
+        assert!(ept::check(entry, level, &limits).is_ok() || Ept::decode(entry, level) != Entry::Absent);
+    }
+}
+
+fn capabilities(input: &mut Input<'_>) -> Option<Bounds> {
+    let is_raw = input.bool();
+    let registers: Vec<_> = (0..24).map(|_| input.number()).collect();
+    let raw = |msr: u32| registers[(msr % 24) as usize];
+    let read = |msr| if is_raw { raw(msr) } else { consistent(msr, raw) };
+    let capabilities = Capabilities::read(read).ok().or_else(|| {
+        assert!(is_raw, "they contradict each other");
+        None
+    })?;
+    let [needed, wanted, forbidden] = [0; 3].map(|_: u8| controls(input));
+    let settled = Request { needed, wanted, forbidden }.settle(&capabilities).unwrap_or(Controls::NONE);
+    for control in Control::ALL.iter().filter(|control| settled.has(**control)) {
+        assert!(capabilities.allowed(control.word()).may & control.bit() != 0, "{control:?}");
+        assert!(!forbidden.has(*control), "{control:?}");
+    }
+    let [physical_bits, linear_bits] = [input.u8(), input.u8()];
+    Some(Bounds { capabilities, physical_bits, linear_bits, perf_global_ctrl: input.number() })
+}
+
+/// The value of a register that contradicts no other one.
+fn consistent(register: u32, raw: impl Fn(u32) -> u64) -> u64 {
+    let allowing_what_is_required = |value: u64| value | value << 32;
+    match register {
+        msr::PINBASED_CTLS..=msr::ENTRY_CTLS | msr::PROCBASED_CTLS2 => allowing_what_is_required(raw(register)),
+        msr::TRUE_PINBASED_CTLS..=msr::TRUE_ENTRY_CTLS => {
+            let plain = allowing_what_is_required(raw(register - msr::TRUE_PINBASED_CTLS + msr::PINBASED_CTLS));
+            plain & (raw(register) | u64::from(u32::MAX) << 32)
+        }
+        msr::CR0_FIXED1 | msr::CR4_FIXED1 => raw(register) | raw(register - 1),
+        other => raw(other),
+    }
+}
+
+fn controls(input: &mut Input<'_>) -> Controls {
+    (0..input.u8() & 7).fold(Controls::NONE, |controls, _| controls.with(input.choose(Control::ALL)))
+}
+
+/// A VMCS that has anything in its fields, and the same each time it is read.
+struct Anything<'a> {
+    input: RefCell<Input<'a>>,
+    fields: RefCell<BTreeMap<u32, u64>>,
+}
+
+impl Anything<'_> {
+    fn get(&self, field: impl Field) -> u64 {
+        *self.fields.borrow_mut().entry(field.encoding()).or_insert_with(|| self.input.borrow_mut().number())
+    }
+
+    fn set(&mut self, field: impl Field, value: u64) {
+        self.fields.borrow_mut().insert(field.encoding(), value);
+    }
+}
+
+impl Vmcs for Anything<'_> {
+    fn read_16(&self, field: Field16) -> u16 {
+        self.get(field) as u16
+    }
+    fn read_32(&self, field: Field32) -> u32 {
+        self.get(field) as u32
+    }
+    fn read_64(&self, field: Field64) -> u64 {
+        self.get(field)
+    }
+    fn read_natural(&self, field: FieldNatural) -> u64 {
+        self.get(field)
+    }
+    fn write_16(&mut self, field: Field16, value: u16) {
+        self.set(field, value.into());
+    }
+    fn write_32(&mut self, field: Field32, value: u32) {
+        self.set(field, value.into());
+    }
+    fn write_64(&mut self, field: Field64, value: u64) {
+        self.set(field, value);
+    }
+    fn write_natural(&mut self, field: FieldNatural, value: u64) {
+        self.set(field, value);
+    }
+}
