@@ -23,7 +23,6 @@ pub const RULES: &[Rule] =
 
 pub const LONG_RULES: &[Rule] = &[
     ("a_disk_with_a_write_back_cache_loses_nothing", || is_only_late_with(Kernel::Default, 6, true)),
-    ("linux_6_12_has_a_disk_behind_nbdkit", || is_only_late(Kernel::V6_12, 6)),
     ("a_server_that_is_gone_is_an_error_after_the_time_out", is_an_error_in_time),
     ("an_image_that_knows_no_such_disk_is_refused", an_image_without_disks_is_refused),
 ];

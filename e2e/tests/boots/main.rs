@@ -246,7 +246,7 @@ fn long_tests() -> Vec<Trial> {
         ("assigned", if Kernel::V6_1Full.file().is_ok() { assigned::DRIVER_RULES } else { &[] }),
         ("networks", if Kernel::V6_12.drivers().is_ok() { networks::LONG_RULES } else { &[] }),
         ("sockets", if Kernel::V6_12.drivers().is_ok() { sockets::LONG_RULES } else { &[] }),
-        ("disks", if has_disks() && Kernel::V6_12.drivers().is_ok() { disks::LONG_RULES } else { &[] }),
+        ("disks", if has_disks() { disks::LONG_RULES } else { &[] }),
         ("virtio", if Kernel::V6_12.drivers().is_ok() { virtio::LONG_RULES } else { &[] }),
         ("linux_functions", if Kernel::V6_1Full.file().is_ok() { linux_functions::DRIVER_LONG_RULES } else { &[] }),
         ("io", if Kernel::V6_1Full.file().is_ok() { linux_functions::IO_LONG_RULES } else { &[] }),
