@@ -6,7 +6,7 @@
 #   scripts/setup.sh demo   QEMU, busybox, cpio, a bare-metal Rust toolchain, one stock kernel
 #   scripts/setup.sh test   the same, formatter and linters, gdb, Chromium, GRUB with what makes discs of it, UEFI
 # firmware, perf, and
-#                           what the tests compare with: a second stock kernel, QEMU 10; kexec-tools
+#                           what the tests compare with: a second stock kernel, QEMU 10; kexec-tools; nbdkit
 #   scripts/setup.sh all    the same, and for `make test-all` crash with the symbols of the 6.1 kernel (283 MB to
 #                           fetch), a full kernel with drivers of disks and network cards (70 MB), and for
 #                           `bench structure` LLVM's tools and cargo-mutants
@@ -88,6 +88,7 @@ set_up_test() {
   fi
   promtool || say "no promtool to be had here: nobody checks metrics and alert rules but our own tests"
   kexec_tools || say "no kexec-tools to be had here: nothing is tested that replaces a running Linux"
+  nbdkit || say "no nbdkit to be had here: no guest has a disk behind a server in another guest"
   newer_qemu || say "no QEMU 10 to be had here: tests run with QEMU $(qemu_major qemu-system-x86_64) only"
   say "kernels: $(cd "$TARGET/kernels" && echo [0-9]*), default $(readlink "$TARGET/kernels/default")"
 }

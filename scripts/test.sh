@@ -43,6 +43,7 @@ say_what_is_left_out() {
   is_there "no 6.1 kernel here: guests are not Linux 6.1" test -e target/kernels/6.1/vmlinuz
   is_there "no 6.12 kernel here: guests are not Linux 6.12" test -e target/kernels/6.12/vmlinuz
   is_there "no kexec-tools here: no running Linux is replaced" test -d target/kexec-tools
+  is_there "no nbdkit here: no guest has a disk behind a server in another guest" test -d target/nbdkit
   is_there "no perf here: no guest is profiled by its own perf" have perf
   is_there "no OVMF here: nothing is started by UEFI firmware" test -e /usr/share/ovmf/OVMF.fd
   is_there "no grub-mkrescue here: nothing is started from a disc" have grub-mkrescue

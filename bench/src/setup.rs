@@ -134,6 +134,7 @@ pub(super) fn guest(name: &str, kernel: PathBuf, memory: Size) -> Guest {
         vsock: None,
         cpu: CpuModel::Host,
         smbios: SmbiosConfig::default(),
+        disks: Vec::new(),
     }
 }
 

@@ -82,6 +82,7 @@ fn compile(guest: &Guest, files: &mut Files) -> Result<GuestConfig> {
         vsock: guest.vsock.clone(),
         cpu: guest.cpu,
         smbios: guest.smbios.clone(),
+        disks: guest.disks.clone(),
     })
 }
 

@@ -8,8 +8,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use bundle::{
-    AssignedConfig, CpuModel, NetworkConfig, NicConfig, OnPanic, Pmu, PmuEvent, SmbiosConfig, VirtioDevices,
-    VsockConfig, WhenDone,
+    AssignedConfig, CpuModel, DiskConfig, NetworkConfig, NicConfig, OnPanic, Pmu, PmuEvent, SmbiosConfig,
+    VirtioDevices, VsockConfig, WhenDone,
 };
 use seal::PublicKey;
 
@@ -17,6 +17,7 @@ use crate::size::Size;
 
 mod check;
 mod check_devices;
+mod check_disks;
 mod check_functions;
 mod check_networks;
 mod check_smbios;
@@ -120,6 +121,8 @@ pub struct Guest {
     pub cpu: CpuModel,
     /// What its SMBIOS tables state (`uuid`, `serial`, `oem_strings`).
     pub smbios: SmbiosConfig,
+    /// Its disks (`disk`).
+    pub disks: Vec<DiskConfig>,
 }
 
 /// The reason why a configuration cannot be used: every error in it, in the file's order.

@@ -102,6 +102,11 @@ pub fn has_kexec() -> bool {
     built("guests/kexec.cpio").is_ok()
 }
 
+/// Returns whether there is an initramfs of nbdkit.
+pub fn has_nbdkit() -> bool {
+    built("guests/nbdkit.cpio").is_ok()
+}
+
 /// Returns whether there is a guest with Linux's own perf.
 pub fn has_perf() -> bool {
     built("guests/perf.cpio").is_ok()

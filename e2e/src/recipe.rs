@@ -292,6 +292,7 @@ pub fn program(name: &str, kernel: PathBuf) -> Guest {
         vsock: None,
         cpu: CpuModel::Host,
         smbios: SmbiosConfig::default(),
+        disks: Vec::new(),
     }
 }
 

@@ -155,9 +155,10 @@ fn every_key_of_host_toml_is_in_the_reference() {
         ("[[network]]", ""),
         ("[[guest]]", "name = \"a\"\n"),
     ];
-    for (section, start) in sections.into_iter().chain([("[[guest.nic]]", "[[guest]]\n")]) {
-        // A table in a table of a list follows one of these.
-        let (before, within) = if section == "[[guest.nic]]" { (start, "") } else { ("", start) };
+    // A table in a table of a list follows one of these.
+    let of_guests = ["[[guest.nic]]", "[[guest.disk]]"];
+    for (section, start) in sections.into_iter().chain(of_guests.map(|section| (section, "[[guest]]\n"))) {
+        let (before, within) = if of_guests.contains(&section) { (start, "") } else { ("", start) };
         let text = format!("{before}{section}\n{within}\"?\" = 1\n");
         let error = Config::parse(&PathBuf::from("host.toml"), &text).expect_err("an unknown key");
         let message = error.mistakes.iter().find_map(|mistake| mistake.message.split_once("the keys here are "));

@@ -39,6 +39,7 @@ pub fn bundle(data: &[u8]) {
         vsock: None,
         cpu: input.choose(&[CpuModel::Host, CpuModel::V2, CpuModel::EpycMilan]),
         smbios: smbios(&mut input),
+        disks: Vec::new(),
     };
     let built = bundle::write::build(HostConfig::default(), vec![guest], &[("k", kernel), ("i", b"initrd")]);
     let Ok(mut built) = built else { return };

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Sourced by setup.sh: the distribution's own kernels, unpacked under target/kernels/<major.minor>/, its kexec-tools under
-# target/kexec-tools/, a newer emulator under target/qemu-10/, and crash with a kernel's symbols under target/crash/.
+# target/kexec-tools/, nbdkit under target/nbdkit/, a newer emulator under target/qemu-10/, and crash with a kernel's symbols under target/crash/.
 # shellcheck shell=bash
 
 # The package that a kernel's meta package stands for at the moment, with its version: `name=version`.
@@ -88,6 +88,18 @@ kexec_tools() {
   [[ "${packages[*]}" == *kexec-tools=* ]] || packages=(kexec-tools)
   unpack_packages "$folder" "${packages[@]}" || return 1
   say "kexec-tools are under ${folder#"$ROOT"/}"
+}
+
+# The distribution's nbdkit, the storage server of guests in tests: only unpacked, and only those packages that are not
+# installed anyway.
+nbdkit() {
+  local folder="$TARGET/nbdkit" packages
+  [[ ! -x "$folder/usr/bin/nbdkit" ]] || return 0
+  mapfile -t packages < <(apt-get "${apt_options[@]}" install -s --no-install-recommends nbdkit |
+    sed -nE 's/^Inst ([^ ]+) .*\(([^ ]+) .*/\1=\2/p')
+  [[ "${packages[*]}" == *nbdkit=* ]] || packages=(nbdkit)
+  unpack_packages "$folder" "${packages[@]}" || return 1
+  say "nbdkit is under ${folder#"$ROOT"/}"
 }
 
 # Prometheus's checker of metrics and rules, unpacked under target/prometheus/: the package would start a server.

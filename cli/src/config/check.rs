@@ -9,6 +9,7 @@ use bundle::{PmuEvent, VirtioDevices, WhenDone, limits};
 use seal::PublicKey;
 use toml::de::DeValue;
 
+use super::check_disks::Disks;
 use super::check_functions::Functions;
 use super::check_networks::{self, Networks};
 use super::check_smbios::{self, Uuids};
@@ -47,9 +48,12 @@ pub(super) fn config(path: &Path, mut root: Section<'_, '_>) -> Option<Config> {
         guests.push(guest(folder, section, &mut taken));
     }
     let sockets = taken.sockets.assign(&root);
+    let disks = taken.disks.assign(&root, &taken.sockets, &sockets);
     root.finish();
     let guests = guests.into_iter().collect::<Option<Vec<_>>>()?;
-    let guests = guests.into_iter().zip(sockets).map(|(guest, vsock)| Guest { vsock, ..guest }).collect();
+    let devices = sockets.into_iter().zip(disks);
+    let guests = guests.into_iter().zip(devices).map(|(guest, (vsock, disks))| Guest { vsock, disks, ..guest });
+    let guests = guests.collect();
     let networks = taken.networks.into_configs()?;
     Some(Config { path: path.to_owned(), host: host?, trusted_keys, allow_downgrade, networks, guests })
 }
@@ -62,6 +66,7 @@ struct Taken {
     networks: Networks,
     sockets: Sockets,
     uuids: Uuids,
+    disks: Disks,
 }
 
 fn check_count(root: &Section<'_, '_>, guests: usize) {
@@ -130,6 +135,7 @@ fn guest(folder: &Path, mut section: Section<'_, '_>, taken: &mut Taken) -> Opti
     let cmdline = section.optional("cmdline", guest_cmdline).unwrap_or_default();
     let autostart = section.optional("autostart", flag).unwrap_or(true);
     let nics = section.tables("nic");
+    let disks = section.tables("disk");
     let owner = name.as_ref().map(|(name, _)| name.as_str()).unwrap_or_default();
     let nics = check_networks::nics(&section, owner, nics, &mut taken.networks);
     let guest = Guest {
@@ -147,6 +153,7 @@ fn guest(folder: &Path, mut section: Section<'_, '_>, taken: &mut Taken) -> Opti
         vsock: None,
         cpu: section.optional("cpu", choice).unwrap_or_default(),
         smbios: check_smbios::smbios(&mut section, &mut taken.uuids),
+        disks: Vec::new(),
         autostart,
         memory: memory.as_ref().map_or(USUAL_MEMORY, |(memory, _)| *memory),
         name: name.map(|(name, _)| name).unwrap_or_default(),
@@ -156,6 +163,7 @@ fn guest(folder: &Path, mut section: Section<'_, '_>, taken: &mut Taken) -> Opti
         cmdline,
     };
     taken.sockets.note(&mut section, &guest.name);
+    taken.disks.note(&section, &guest.name, disks);
     if let Some((_, at)) = memory {
         check_fit(&section, &guest, at);
     }

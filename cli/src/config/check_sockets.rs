@@ -53,6 +53,11 @@ impl Sockets {
         self.guests.iter().enumerate().map(config).collect()
     }
 
+    /// The names of the guests, in the file's order.
+    pub fn owners(&self) -> impl Iterator<Item = &str> {
+        self.guests.iter().map(|(owner, _)| owner.as_str())
+    }
+
     /// The identifier of a guest that another one names.
     fn peer(
         &self,

@@ -9,6 +9,7 @@ use super::*;
 
 mod cpus;
 mod devices;
+mod disks;
 mod functions;
 mod networks;
 mod smbios;

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::cpu::CpuModel;
+use crate::disk::DiskConfig;
 use crate::network::NicConfig;
 use crate::smbios::SmbiosConfig;
 use crate::vsock::VsockConfig;
@@ -61,6 +62,9 @@ pub struct GuestConfig {
     /// What its SMBIOS tables state.
     #[serde(skip)]
     pub smbios: SmbiosConfig,
+    /// Its disks.
+    #[serde(skip)]
+    pub disks: Vec<DiskConfig>,
 }
 
 /// Virtio devices of a guest.
@@ -95,8 +99,8 @@ impl GuestConfig {
     }
 
     /// A number that differs where what the bundle states of a guest differs: FNV-1a over its encoding. 0 if it cannot
-    /// be encoded. Without functions, without virtio, network and socket devices, without keys of SMBIOS and a CPU
-    /// model, it is the number that release 0.1.0 computes.
+    /// be encoded. Without functions, without virtio, network and socket devices and disks, without keys of SMBIOS and a
+    /// CPU model, it is the number that release 0.1.0 computes.
     pub fn digest(&self) -> u64 {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x100_0000_01b3;
@@ -132,6 +136,10 @@ impl GuestConfig {
         if self.smbios.is_stated() {
             bytes.extend(b"smbios");
             bytes.extend(self.smbios.0.as_bytes());
+        }
+        if !self.disks.is_empty() {
+            bytes.extend(b"disks");
+            bytes.extend(postcard::to_allocvec(&self.disks).unwrap_or_default());
         }
         let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
         if bytes.is_empty() { 0 } else { bytes.iter().fold(OFFSET, fold) }

@@ -38,6 +38,7 @@ extern crate std;
 mod archive;
 mod checksum;
 mod cpu;
+mod disk;
 mod error;
 mod guest;
 pub mod limits;
@@ -52,6 +53,7 @@ pub mod write;
 
 pub use checksum::crc32;
 pub use cpu::CpuModel;
+pub use disk::DiskConfig;
 pub use error::{BundleError, HeaderField, Problem};
 pub use guest::{AssignedConfig, Devices, GuestConfig, OnPanic, Pmu, PmuEvent, VirtioDevices};
 pub use manifest::{

@@ -53,6 +53,16 @@ pub const OEM_STRINGS: usize = 64;
 pub const OEM_STRING_BYTES: usize = 4095;
 /// Bytes of all of them.
 pub const OEM_STRINGS_BYTES: usize = 8192;
+/// Disks of one guest.
+pub const DISKS: usize = 4;
+/// Bytes of the name of a disk's export, and of its serial number.
+pub const EXPORT_BYTES: usize = 128;
+/// See [`EXPORT_BYTES`].
+pub const DISK_SERIAL_BYTES: usize = 20;
+/// The ports of servers that disks can be at: all but the one that stands for any.
+pub const PORTS_OF_SERVERS: core::ops::RangeInclusive<u32> = 1..=u32::MAX - 1;
+/// Seconds that a disk's request may take.
+pub const DISK_TIMEOUTS_S: core::ops::RangeInclusive<u32> = 1..=3600;
 /// Events that a guest may count, where they are named.
 pub const PMU_EVENTS: usize = 16;
 /// Memory of a guest is a multiple of this many bytes.

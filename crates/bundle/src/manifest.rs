@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use crate::disk::DiskConfig;
 use crate::guest::{AssignedConfig, GuestConfig, VirtioDevices};
 use crate::network::{NetworkConfig, NicConfig};
 use crate::vsock::VsockConfig;
@@ -137,6 +138,13 @@ pub(crate) struct VirtualFunctions {
     pub numbers: Vec<Vec<u8>>,
 }
 
+/// The fields that version 11 adds, behind those.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Disks {
+    /// [`GuestConfig::disks`] of each guest.
+    pub disks: Vec<Vec<DiskConfig>>,
+}
+
 impl Manifest {
     pub(crate) fn virtual_functions(&self) -> VirtualFunctions {
         let of = |guest: &GuestConfig| guest.functions.iter().map(|function| function.virtual_functions).collect();
@@ -155,6 +163,17 @@ impl Manifest {
             guest.functions.iter_mut().zip(numbers).for_each(|(function, number)| function.virtual_functions = *number);
         }
         Some(self)
+    }
+
+    pub(crate) fn disks(&self) -> Disks {
+        Disks { disks: self.guests.iter().map(|guest| guest.disks.clone()).collect() }
+    }
+
+    /// The manifest with these disks; `None` if they are of other guests.
+    pub(crate) fn with_disks(mut self, added: Disks) -> Option<Self> {
+        let is_of_these = added.disks.len() == self.guests.len();
+        self.guests.iter_mut().zip(added.disks).for_each(|(guest, disks)| guest.disks = disks);
+        is_of_these.then_some(self)
     }
 
     pub(crate) fn networks(&self) -> Networks {
@@ -210,7 +229,7 @@ impl Manifest {
         let mut functions = self.guests.iter().flat_map(|guest| &guest.functions);
         let has_line = functions.clone().any(|function| function.gsi.is_some());
         match () {
-            () if self.guests.iter().any(GuestConfig::has_tables) => MANIFEST_VERSION,
+            () if self.guests.iter().any(|guest| guest.has_tables() || !guest.disks.is_empty()) => MANIFEST_VERSION,
             () if functions.any(|function| function.virtual_functions > 0) => VERSION_10,
             () if has_line => VERSION_9,
             () if self.guests.iter().any(|guest| guest.vsock.is_some()) => VERSION_8,

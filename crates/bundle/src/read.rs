@@ -11,7 +11,7 @@ use crate::error::{BundleError, Problem};
 use crate::guest::GuestConfig;
 use crate::limits;
 use crate::manifest::{
-    Added, AddedLater, FileRecord, Lines, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Networks,
+    Added, AddedLater, Disks, FileRecord, Lines, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Networks,
     OLDEST_MANIFEST_VERSION, Sockets, VERSION_5, VERSION_6, VERSION_7, VERSION_8, VERSION_9, VERSION_10,
     VirtualFunctions,
 };
@@ -184,6 +184,8 @@ fn decode(version: u16, encoded: &[u8]) -> Option<Manifest> {
     if version >= MANIFEST_VERSION {
         let (tables, behind) = postcard::take_from_bytes::<Tables>(rest).ok()?;
         (manifest, rest) = (manifest.with_tables(tables)?, behind);
+        let (added, behind) = postcard::take_from_bytes::<Disks>(rest).ok()?;
+        (manifest, rest) = (manifest.with_disks(added)?, behind);
     }
     rest.is_empty().then_some(manifest)
 }

@@ -4,6 +4,7 @@
 mod checksum;
 mod cpu;
 mod damage;
+mod disks;
 mod networks;
 mod reading;
 mod smbios;
@@ -38,6 +39,7 @@ fn debian() -> GuestConfig {
         vsock: None,
         cpu: CpuModel::Host,
         smbios: SmbiosConfig::default(),
+        disks: vec![],
     }
 }
 

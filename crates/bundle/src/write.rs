@@ -67,6 +67,7 @@ pub(crate) fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
     }
     if version > VERSION_10 {
         content.extend(postcard::to_allocvec(&manifest.tables()).unwrap_or_default());
+        content.extend(postcard::to_allocvec(&manifest.disks()).unwrap_or_default());
     }
     content.extend(crc32(&content).to_le_bytes());
     content

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Virtio sockets between guests (Virtual I/O Device 1.3, section 5.10): packets, the connections of one guest, their
-//! limits and their credit.
+//! Virtio sockets between guests, and from the host to guests (Virtual I/O Device 1.3, section 5.10): packets, the
+//! connections of one guest, their limits and their credit.
 //!
 //! ```text
 //! sender's driver ──► Header ──► Connections::send ──► Connections::receive ──► receiver's driver
@@ -16,6 +16,7 @@
 //! |---|---|
 //! | [`Header`], [`Operation`] | 5.10.6: packets |
 //! | [`Connections`] | 5.10.6.3, 5.10.6.6: buffer space, streams |
+//! | [`Stream`] | the same: the host's own end of one |
 #![no_std]
 #![warn(missing_docs)]
 
@@ -27,10 +28,13 @@ extern crate alloc;
 mod connection;
 mod connections;
 mod header;
+mod ring;
+mod stream;
 
 pub use connection::{Connection, Key, Phase};
 pub use connections::{CONNECTIONS, CONNECTIONS_OF_PEER, Connections, Inconsistent, Refused};
 pub use header::{Address, FIRST_CID, HEADER_BYTES, HOST_CID, Header, LAST_CID, Operation, STREAM};
+pub use stream::{Outgoing, STREAM_BYTES, Stream, StreamPhase};
 
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use crate::*;
 
 mod model;
+mod streams;
 
 const A: u32 = 3;
 const B: u32 = 4;

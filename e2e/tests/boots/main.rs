@@ -6,7 +6,7 @@ use std::env;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use e2e::place::{Emulator, Kernel, has_grub, has_kexec, has_perf, uefi};
+use e2e::place::{Emulator, Kernel, has_grub, has_kexec, has_nbdkit, has_perf, uefi};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 mod assigned;
@@ -23,6 +23,7 @@ mod counters;
 mod cpus;
 mod crowd;
 mod devices;
+mod disks;
 mod endings;
 mod hostile;
 mod hot_plug;
@@ -121,6 +122,7 @@ fn left_out() -> Vec<&'static str> {
         (e2e::gdb::is_here(), "no gdb here: no rule of gdb is tried"),
         (has_grub(), "no grub-mkrescue here: no disc is started"),
         (uefi().is_some(), "no OVMF here: nothing is started by UEFI firmware"),
+        (has_nbdkit(), "no nbdkit here: no guest has a disk behind a server in another guest"),
         (has_kexec(), "no kexec-tools here: no running Linux is replaced"),
     ];
     needs.into_iter().filter(|(is_here, _)| !is_here).map(|(_, what)| what).collect()
@@ -151,6 +153,11 @@ fn is_empty_where_that_is_strict(left_out: &[&str]) -> anyhow::Result<()> {
     let is_strict = env::var_os("STRICT").is_some_and(|value| value == "1");
     anyhow::ensure!(!is_strict || left_out.is_empty(), "{left_out:#?}");
     Ok(())
+}
+
+/// Disks behind nbdkit, whose guests load drivers.
+fn has_disks() -> bool {
+    has_nbdkit() && Kernel::Default.drivers().is_ok()
 }
 
 fn trials() -> Vec<Trial> {
@@ -209,6 +216,7 @@ fn trials() -> Vec<Trial> {
         ("protocols", protocols::RULES),
         ("protocols", if has_grub() { protocols::GRUB_RULES } else { &[] }),
         ("protocols", if has_grub() && uefi().is_some() { protocols::UEFI_RULES } else { &[] }),
+        ("disks", if has_disks() { disks::RULES } else { &[] }),
         ("kexec", if has_kexec() { kexec::RULES } else { &[] }),
         ("kexec", if has_kexec() && uefi().is_some() { kexec::UEFI_RULES } else { &[] }),
         ("update", update::RULES),
@@ -244,6 +252,7 @@ fn long_tests() -> Vec<Trial> {
         ("assigned", if Kernel::V6_1Full.file().is_ok() { assigned::DRIVER_RULES } else { &[] }),
         ("networks", if Kernel::V6_12.drivers().is_ok() { networks::LONG_RULES } else { &[] }),
         ("sockets", if Kernel::V6_12.drivers().is_ok() { sockets::LONG_RULES } else { &[] }),
+        ("disks", if has_disks() { disks::LONG_RULES } else { &[] }),
         ("virtio", if Kernel::V6_12.drivers().is_ok() { virtio::LONG_RULES } else { &[] }),
         ("linux_functions", if Kernel::V6_1Full.file().is_ok() { linux_functions::DRIVER_LONG_RULES } else { &[] }),
         ("io", if Kernel::V6_1Full.file().is_ok() { linux_functions::IO_LONG_RULES } else { &[] }),

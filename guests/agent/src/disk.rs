@@ -10,7 +10,8 @@ use std::path::Path;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-const DEVICE: &str = "/dev/nvme0n1";
+/// The first of these that is there: an NVMe disk, or a virtio one.
+const DEVICES: [&str; 2] = ["/dev/nvme0n1", "/dev/vda"];
 /// Resets the function that the disk is.
 const RESET: &str = "/sys/class/nvme/nvme0/device/reset";
 /// Longest wait for the disk: its driver finds it in its own time.
@@ -25,7 +26,7 @@ const BLOCK_WORDS: u64 = (BLOCK_BYTES / 8) as u64;
 pub fn start(mebibytes: u64) {
     thread::spawn(move || match open() {
         Ok(disk) => run(&disk, blocks(mebibytes)),
-        Err(error) => say!("disk: WRONG: {DEVICE} cannot be opened: {error}"),
+        Err(error) => say!("disk: WRONG: {} cannot be opened: {error}", device()),
     });
 }
 
@@ -45,10 +46,14 @@ pub fn reset(times: u64) {
 /// Opens the disk past the page cache, once its driver has found it.
 pub fn open() -> io::Result<File> {
     let end = Instant::now() + DEVICE_LIMIT;
-    while !Path::new(DEVICE).exists() && Instant::now() < end {
+    while !Path::new(device()).exists() && Instant::now() < end {
         sleep(POLL_INTERVAL);
     }
-    open_direct(Path::new(DEVICE))
+    open_direct(Path::new(device()))
+}
+
+fn device() -> &'static str {
+    DEVICES.into_iter().find(|path| Path::new(path).exists()).unwrap_or(DEVICES[0])
 }
 
 /// Opens a disk past the page cache.
@@ -63,7 +68,7 @@ pub fn blocks(mebibytes: u64) -> u64 {
 }
 
 fn run(disk: &File, blocks: u64) {
-    say!("disk: {blocks} blocks of {DEVICE}");
+    say!("disk: {blocks} blocks of {}", device());
     let (mut use_of_disk, mut reported, mut beat) = (Use::new(disk, blocks.max(1)), Instant::now(), 0_u64);
     loop {
         use_of_disk.step();

@@ -17,7 +17,7 @@
 //! | `replug:TIMES` | every CPU but the first is taken offline and online, so many times, while others compute |
 //! | `steal` | prints the stolen time of the machine's CPUs |
 //! | `backtrace` | makes the kernel show what every CPU does, by NMI |
-//! | `disk:MIB` | writes and verifies so much of the first NVMe disk for ever, beside the tasks that follow |
+//! | `disk:MIB` | writes and verifies so much of the first NVMe or virtio disk for ever, beside the tasks that follow |
 //! | `plugged:MIB` | writes and verifies so much of each NVMe disk that comes, until it is gone, for ever, beside the tasks that follow |
 //! | `reset:TIMES` | resets the function of the first NVMe disk, so many times, while others use it |
 //! | `reads:DEPTH:MS` | reads blocks of the first NVMe disk at random places for so long, DEPTH at a time, and prints how many |

@@ -21,6 +21,7 @@ use crate::arch::virt::Space;
 use crate::arch::{machine_check, percpu};
 use crate::guests::assigned;
 use crate::guests::assigned::functions::Functions;
+use crate::guests::disks::{self, Disk};
 use crate::guests::forwarding::Run;
 use crate::guests::guest::Guest;
 use crate::guests::networks::{self, Nic};
@@ -47,6 +48,8 @@ pub struct Instance {
     nics: Vec<Nic>,
     /// The socket device on its bus.
     socket: Option<Socket>,
+    /// Disks on its bus whose storage is another guest's.
+    disks: Vec<Disk>,
     /// For each vCPU, the change of the space since which it has flushed its TLB.
     flushed: Vec<AtomicU64>,
 }
@@ -62,11 +65,18 @@ impl Instance {
         &self.functions
     }
 
-    /// Forwards frames and packets that its guest has sent, in a vCPU's time. Returns when it is to go on.
+    /// Returns whether there is work beside what its guest notifies devices of: for disks, whose servers answer.
+    pub fn has_disks(&self) -> bool {
+        !self.disks.is_empty()
+    }
+
+    /// Forwards frames and packets that its guest has sent, and works for its disks, in a vCPU's time. Returns when it
+    /// is to go on.
     pub fn send(&self, vcpu: usize) -> Option<u64> {
         let frames = networks::send(self, vcpu, &self.nics);
         let packets = self.socket.as_ref().and_then(|socket| sockets::send(self, vcpu, socket));
-        frames.into_iter().chain(packets).min()
+        let requests = disks::work(self, vcpu, &self.disks);
+        [frames, packets, requests].into_iter().flatten().min()
     }
 
     /// Its address space.
@@ -157,6 +167,7 @@ impl Instance {
         let guest = instance.guest;
         networks::unplug(&instance.nics);
         sockets::unplug(instance.socket.as_ref());
+        disks::close(&instance.disks);
         instance.take_functions_back();
         let ending = instance.ending.lock().take().unwrap_or(Ending::Stopped);
         guest.health.reset();

@@ -13,6 +13,7 @@
 //! | [`machine_checks`] | errors of the hardware, and the guests whose memory they damage |
 //! | [`assigned`], [`device_interrupts`] | physical PCI functions that guests have, and their interrupts |
 //! | [`networks`], [`sockets`], [`forwarding`] | networks and sockets between guests, and what both share |
+//! | [`disks`] | disks behind servers in other guests |
 //! | [`pci`] | the host's PCI functions, probed while guests run |
 //! | [`virtio`] | virtio devices that the host gives to guests |
 //! | [`power_button`] | pressing a guest's power button |
@@ -22,6 +23,7 @@
 pub mod assigned;
 pub mod console;
 pub mod device_interrupts;
+pub mod disks;
 pub mod events;
 pub mod executive;
 #[cfg(feature = "faults")]

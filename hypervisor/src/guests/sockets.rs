@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sockets between guests: the way of a packet from one guest's memory to another's.
+//! Sockets between guests: the way of a packet from one guest's memory to another's. And the host's own streams to
+//! servers in guests.
 //!
 //! ```text
 //! exit: notification ──► the vCPU's turn: take a packet ──► receiver: copy into its buffers ──► give it back
@@ -12,11 +13,13 @@
 
 mod port;
 mod sending;
+pub mod streams;
 
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use bundle::GuestConfig;
 use spin::Mutex;
@@ -39,10 +42,12 @@ const SLOT: Slot = Slot(29 << 3);
 pub fn create(guests: &[GuestConfig]) {
     let port = |cid| {
         let sender = Sender { chain: Box::default(), full_since_ns: None, stuck: 0 };
-        Port { cid, sender: Mutex::new(sender), plugged: Mutex::new(None) }
+        let has_old_streams = AtomicBool::new(false);
+        Port { cid, has_old_streams, sender: Mutex::new(sender), plugged: Mutex::new(None) }
     };
     let cids = guests.iter().filter_map(|guest| guest.vsock.as_ref()).map(|vsock| vsock.cid);
     SOCKETS.call_once(|| cids.map(port).collect());
+    streams::create(guests);
 }
 
 /// Puts a guest's socket device on its bus.
@@ -62,6 +67,8 @@ pub fn attach(guest: &Guest, machine: &mut Machine<GuestRam>) -> Result<Option<S
 /// The device of a run receives from here on.
 pub fn plug(run: &Arc<impl Run + 'static>, socket: Option<&Socket>) {
     if let Some((socket, port)) = socket.and_then(|socket| Some((socket, ports().get(socket.port)?))) {
+        // What the host's streams were in another image is gone.
+        port.has_old_streams.store(true, Ordering::Relaxed);
         *port.plugged.lock() = Some(Plugged { run: run.clone(), device: socket.device.clone() });
     }
 }

@@ -68,7 +68,9 @@ pub enum Pause {
 impl Task {
     /// A vCPU of a guest that has just been loaded.
     pub fn new(instance: Arc<Instance>, index: usize, vcpu: Vcpu, cpu: Cpu) -> Self {
-        let host = TaskHost { guest: instance.guest, others_alarm: None, send_at: None };
+        // Disks connect before their driver is there.
+        let send_at = (index == 0 && instance.has_disks()).then_some(0);
+        let host = TaskHost { guest: instance.guest, others_alarm: None, send_at };
         let watched = Watched::new(&instance.guest.config);
         let (stolen_before, ran_before, left_at) = (0, 0, None);
         let first = (index == 0).then_some(First::OfItsGuest);
@@ -195,6 +197,9 @@ impl Task {
     /// Its guest's console searches for what has been typed, and its devices go on with what they have left.
     pub fn poll_devices(&mut self) {
         self.context().poll_devices();
+        if self.instance.has_disks() {
+            self.host.send_at = Some(0);
+        }
     }
 
     /// It lets go of its guest.

@@ -32,7 +32,36 @@ pub(super) fn manifest(manifest: &Manifest) -> Result<(), Problem> {
     }
     uuids(manifest)?;
     networks(manifest)?;
-    sockets(manifest)
+    sockets(manifest)?;
+    disks(manifest)
+}
+
+/// Checks that each disk's server is another guest with sockets, and its numbers and names.
+fn disks(manifest: &Manifest) -> Result<(), Problem> {
+    for guest in &manifest.guests {
+        let bad = |reason| Err(Problem::BadGuest { guest: guest.name.clone(), reason });
+        if guest.disks.len() > limits::DISKS {
+            return bad("has too many disks: 4 are possible");
+        }
+        for disk in &guest.disks {
+            let is_server = |other: &GuestConfig| other.vsock.as_ref().is_some_and(|vsock| vsock.cid == disk.cid);
+            if !manifest.guests.iter().any(|other| other.name != guest.name && is_server(other)) {
+                return bad("has a disk whose server is no other guest with sockets");
+            }
+            if !limits::PORTS_OF_SERVERS.contains(&disk.port) {
+                return bad("has a disk at a port that is reserved: 1 to 4294967294 are possible");
+            }
+            if disk.export.len() > limits::EXPORT_BYTES || disk.serial.len() > limits::DISK_SERIAL_BYTES {
+                return bad(
+                    "has a disk whose names are too long: 128 bytes of the export's and 20 of its serial number",
+                );
+            }
+            if !limits::DISK_TIMEOUTS_S.contains(&disk.timeout_s) {
+                return bad("has a disk with a bad timeout: 1 to 3600 seconds are possible");
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Checks that no two guests are given one UUID.

@@ -30,8 +30,7 @@ pub const REMAPPED_SINCE: u32 = 1;
 /// The first [`IOMMU_VERSION`] of images that carry out the resets that guests ask for.
 pub const RESETS_SINCE: u32 = 2;
 
-/// The newest kind of device ([`DeviceKind`]) that images built from this source know: they know all kinds up to it. A
-/// virtio block device is among them by its number; no image has a guest with one yet.
+/// The newest kind of device ([`DeviceKind`]) that images built from this source know: they know all kinds up to it.
 pub const NEWEST_DEVICE: u32 = DeviceKind::PowerButton as u32;
 /// The same of images whose note states none.
 const FIRST_NEWEST_DEVICE: u32 = DeviceKind::AssignedFunction as u32;

@@ -76,7 +76,7 @@ numbered! {
         LineFunction = 15,
         /// A physical PCI function that the guest owns, with a line or without, whose virtual functions it may enable.
         SriovFunction = 16,
-        /// A virtio block device. No configuration leads to one yet.
+        /// A virtio block device whose storage is an NBD server in another guest.
         VirtioBlk = 17,
         /// The power button.
         PowerButton = 18,

@@ -106,7 +106,7 @@ impl Client {
             self.is_stale = true;
             return Ok(());
         }
-        self.link = Link::Up;
+        (self.link, self.is_adopted) = (Link::Up, true);
         self.reply = Reply { bytes: saved.reply, got: saved.reply_bytes.into() };
         let tag = |tag: u16| (tag != SavedClient::NONE).then_some(tag);
         self.sending = tag(saved.sending).map(|tag| Sending { tag, sent: saved.sent });

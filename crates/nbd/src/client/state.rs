@@ -38,6 +38,8 @@ pub struct Client {
     pub(super) backoff_ns: u64,
     /// The connection is to be reset first.
     pub(super) is_stale: bool,
+    /// The connection is another image's: it goes on if its stream is here.
+    pub(super) is_adopted: bool,
     /// Times of requests count from the first turn on.
     pub(super) is_resumed: bool,
     pub(super) news: Option<News>,
@@ -65,6 +67,7 @@ impl Client {
             moved_ns: 0,
             backoff_ns: BACKOFF_NS,
             is_stale: false,
+            is_adopted: false,
             is_resumed: false,
             news: None,
             reported: None,

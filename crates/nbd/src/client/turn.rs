@@ -8,7 +8,7 @@ use super::tags::tags;
 use crate::limits::{REQUESTS, TURN_BYTES, TURN_STEPS};
 use crate::problem::Problem;
 use crate::request::{Failure, Refused, Request, Slot, Stage};
-use crate::stream::{Driver, Stream};
+use crate::stream::{Driver, Status, Stream};
 
 impl Client {
     /// Accepts a request, which [`turn`](Self::turn) completes. Tags are less than [`REQUESTS`].
@@ -46,6 +46,9 @@ impl Client {
         D: Driver + ?Sized,
     {
         self.set_clock(now_ns);
+        // An image that brings no stream begins a new connection: nobody has ended the one before.
+        let was_adopted = core::mem::take(&mut self.is_adopted);
+        self.is_stale |= was_adopted && self.is_up() && stream.status() == Status::Closed;
         if core::mem::take(&mut self.is_stale) {
             self.lose(Problem::Reset, stream);
         }

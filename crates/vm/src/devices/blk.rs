@@ -23,11 +23,13 @@
 //! | `requests` | 5.2.6: what the driver asks |
 //! | `transfer` | 5.2.6: data and status |
 //! | `state` | what is handed over |
+//! | `socket` | 5.10: the stream to a server in another guest |
 
 mod config;
 mod device;
 mod queue;
 mod requests;
+mod socket;
 mod state;
 mod transfer;
 
@@ -35,6 +37,7 @@ pub use ::virtio::{Chain, Fault};
 pub use nbd::{Export, News, Problem, Status, Stream};
 
 pub use device::{Blk, BlkConfig};
+pub use socket::Socket;
 
 #[cfg(test)]
 mod tests;

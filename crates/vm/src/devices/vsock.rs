@@ -25,7 +25,7 @@ mod receiving;
 mod sending;
 mod state;
 
-pub use ::vsock::Header;
+pub use ::vsock::{Address, HEADER_BYTES, HOST_CID, Header, Outgoing};
 pub use device::Vsock;
 pub use receiving::Received;
 pub use sending::{Packet, Taken};

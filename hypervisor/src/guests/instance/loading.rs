@@ -22,6 +22,7 @@ use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::{OutOfMemory, Virt};
 use crate::arch::{counters, cpu};
 use crate::guests::assigned::{self, virtual_functions};
+use crate::guests::disks;
 use crate::guests::guest::{Guest, Guests};
 use crate::guests::networks;
 use crate::guests::sockets;
@@ -83,6 +84,7 @@ impl Instance {
         virtio::attach(guest, &mut machine)?;
         let nics = networks::attach(guest, &mut machine)?;
         let socket = sockets::attach(guest, &mut machine)?;
+        let disks = disks::attach(guest, &mut machine)?;
         let functions = assigned::give(guest, &space, &machine, virtual_functions::revoke)?;
         guest.health.reset();
         let instance = Arc::new(Self {
@@ -97,6 +99,7 @@ impl Instance {
             functions,
             nics,
             socket,
+            disks,
             flushed: (0..vcpus).map(|_| AtomicU64::new(0)).collect(),
         });
         networks::plug(&instance, &instance.nics);
@@ -138,6 +141,7 @@ impl Instance {
         virtio::attach(guest, &mut machine)?;
         let nics = networks::attach(guest, &mut machine)?;
         let socket = sockets::attach(guest, &mut machine)?;
+        let disks = disks::attach(guest, &mut machine)?;
         let offered = machine.speculation();
         check_offered(offered)?;
         let states: Result<Vec<_>, _> = (0..vcpus).map(|_| space.create_vcpu(guest.number, &entry, offered)).collect();
@@ -153,6 +157,7 @@ impl Instance {
             functions,
             nics,
             socket,
+            disks,
             flushed: (0..vcpus).map(|_| AtomicU64::new(0)).collect(),
         });
         networks::plug(&instance, &instance.nics);

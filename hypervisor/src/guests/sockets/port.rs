@@ -4,6 +4,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::AtomicBool;
 
 use spin::{Mutex, Once};
 use vm::devices::pci::Endpoint;
@@ -22,6 +23,8 @@ pub type Device = Arc<Mutex<Endpoint<Virtio<Vsock>>>>;
 pub struct Port {
     /// The guest's identifier.
     pub cid: u32,
+    /// The guest may know streams of the host that the image before has had.
+    pub has_old_streams: AtomicBool,
     /// Held by the vCPU that forwards packets of this port's guest.
     pub sender: Mutex<Sender>,
     /// The receiver, while its guest runs.

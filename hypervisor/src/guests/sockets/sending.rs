@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Forwarding the packets of one guest, a bounded number at a time.
 
+use core::sync::atomic::Ordering;
+
 use vm::devices::virtio::{Chain, Fault, Io};
-use vm::devices::vsock::{Header, Packet, Received, Taken, Vsock};
+use vm::devices::vsock::{HOST_CID, Header, Packet, Received, Taken, Vsock};
 
 use super::port::{Port, Sender, Socket, ports};
+use super::streams;
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::{cpu, timer};
 use crate::guests::forwarding::{Between, Run, work};
@@ -42,8 +45,12 @@ enum Next {
 #[inline(never)]
 pub fn send(run: &dyn Run, vcpu: usize, socket: &Socket) -> Option<u64> {
     let own = Own { run, vcpu, socket };
+    let port = ports().get(socket.port)?;
+    if port.has_old_streams.load(Ordering::Relaxed) {
+        with(port, |_, _, _| Ok(()));
+    }
     // Another vCPU of this guest forwards: what it may have overlooked is there after it.
-    let Some(mut sender) = ports().get(socket.port)?.sender.try_lock() else { return in_us(PAUSE_US) };
+    let Some(mut sender) = port.sender.try_lock() else { return in_us(PAUSE_US) };
     if !own.begin() {
         return None;
     }
@@ -78,6 +85,7 @@ pub fn reset_peers(cid: u32) {
     for port in ports().iter().filter(|port| port.cid != cid) {
         with(port, |vsock, io, _| vsock.reset_all_of(cid, io));
     }
+    streams::reset_all_of(cid);
 }
 
 fn in_us(us: u64) -> Option<u64> {
@@ -85,15 +93,18 @@ fn in_us(us: u64) -> Option<u64> {
 }
 
 /// The port of a guest, and its number.
-fn find(cid: u32) -> Option<(usize, &'static Port)> {
+pub(super) fn find(cid: u32) -> Option<(usize, &'static Port)> {
     ports().iter().enumerate().find(|(_, port)| port.cid == cid)
 }
 
 /// Works with the device at a port. False if its guest does not run, or its driver has done what it must not.
-fn with(port: &Port, mut act: impl FnMut(&mut Vsock, &mut Io<'_>, &GuestRam) -> Result<(), Fault>) -> bool {
+pub(super) fn with(port: &Port, mut act: impl FnMut(&mut Vsock, &mut Io<'_>, &GuestRam) -> Result<(), Fault>) -> bool {
     let plugged = port.plugged.lock();
     plugged.as_ref().is_some_and(|plugged| {
         let memory = plugged.run.machine().memory();
+        if port.has_old_streams.load(Ordering::Relaxed) && port.has_old_streams.swap(false, Ordering::Relaxed) {
+            work(&*plugged.run, None, &plugged.device, &mut |vsock, io| vsock.reset_all_of(HOST_CID, io));
+        }
         work(&*plugged.run, None, &plugged.device, &mut |vsock, io| act(vsock, io, memory))
     })
 }
@@ -126,6 +137,9 @@ impl Own<'_> {
     /// Takes a packet, or as much of it as there is a place for, to its receiver.
     fn forward(self, mut packet: Packet, sender: &mut Sender) -> Next {
         let header = *packet.header();
+        if header.destination.cid == HOST_CID {
+            return self.forward_to_host(&packet, sender);
+        }
         let Some((number, to)) = find(header.destination.cid) else { return self.refuse(&header) };
         let (before, stuck) = (packet.passed(), 1u64.checked_shl(number as u32).unwrap_or(0));
         let received = self.receive(to, &mut packet, &sender.chain);
@@ -152,6 +166,19 @@ impl Own<'_> {
                 }
                 (sender.full_since_ns, sender.stuck) = (None, sender.stuck | stuck);
                 self.refuse(&header)
+            }
+        }
+    }
+
+    /// One of the host's streams takes a packet: it has room for all that the guest may send.
+    fn forward_to_host(self, packet: &Packet, sender: &Sender) -> Next {
+        match streams::receive(self.run, packet, &sender.chain) {
+            Received::All => self.done(packet.header().bytes),
+            Received::Part | Received::Full => self.hold(packet, PAUSE_US),
+            Received::Refused => self.refuse(packet.header()),
+            Received::Sender(fault) => {
+                self.with(&mut |_, _| Err(fault));
+                Next::Nothing
             }
         }
     }

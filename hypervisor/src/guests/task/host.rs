@@ -17,7 +17,7 @@ pub(super) struct TaskHost {
     pub(super) guest: &'static Guest,
     /// The time at which the host's timer must fire whatever this vCPU wants: the end of its slice, others' alarms.
     pub(super) others_alarm: Option<u64>,
-    /// When the guest's frames go on, if there are any.
+    /// When the guest's frames, packets and disks go on, if there are any.
     pub(super) send_at: Option<u64>,
 }
 

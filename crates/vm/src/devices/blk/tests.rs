@@ -4,6 +4,7 @@
 mod properties;
 mod requests;
 mod servers;
+mod sockets;
 
 use std::string::String;
 use std::vec::Vec;

@@ -27,6 +27,15 @@ pub enum Received {
     Sender(Fault),
 }
 
+/// Where the data of a packet is.
+#[derive(Clone, Copy)]
+enum Data<'a> {
+    /// In this chain of another guest's memory, behind a header.
+    Chain(&'a Chain, &'a dyn Source),
+    /// With the host.
+    Host([&'a [u8]; 2]),
+}
+
 impl Vsock {
     /// Receives a packet of another device's, which is in this chain of the `source`'s memory, or a part of it.
     ///
@@ -38,6 +47,23 @@ impl Vsock {
         (chain, source): (&Chain, &dyn Source),
         io: &mut Io<'_>,
     ) -> Result<Received, Fault> {
+        self.receive_from(packet, Data::Chain(chain, source), io)
+    }
+
+    /// Receives a packet of the host's with this data, or a part of it.
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    pub fn receive_of_host(
+        &mut self,
+        packet: &mut Packet,
+        data: [&[u8]; 2],
+        io: &mut Io<'_>,
+    ) -> Result<Received, Fault> {
+        self.receive_from(packet, Data::Host(data), io)
+    }
+
+    fn receive_from(&mut self, packet: &mut Packet, data: Data<'_>, io: &mut Io<'_>) -> Result<Received, Fault> {
         if !io.is_enabled(RECEIVE) {
             return Ok(Received::Refused);
         }
@@ -48,7 +74,7 @@ impl Vsock {
             self.reset_end(header.destination.port, header.source, io)?;
             return Ok(if is_refused { Received::Refused } else { Received::All });
         }
-        let received = self.fill(packet, (chain, source), io)?;
+        let received = self.fill(packet, data, io)?;
         if received == Received::Full {
             self.connections.undo_receive(&header);
         }
@@ -98,12 +124,7 @@ impl Vsock {
     }
 
     /// Fills buffers with what is left of a packet.
-    fn fill(
-        &mut self,
-        packet: &mut Packet,
-        (chain, source): (&Chain, &dyn Source),
-        io: &mut Io<'_>,
-    ) -> Result<Received, Fault> {
+    fn fill(&mut self, packet: &mut Packet, data: Data<'_>, io: &mut Io<'_>) -> Result<Received, Fault> {
         for _ in 0..BUFFERS {
             if !io.take(RECEIVE, &mut self.buffer)? {
                 return Ok(Received::Full);
@@ -114,13 +135,16 @@ impl Vsock {
             if bytes == 0 && left > 0 {
                 return Err(Fault::Request("a buffer for packets has no room for data"));
             }
-            match self.copy(packet, bytes, (chain, source)) {
-                Ok(()) => {}
-                Err(Unreachable::Receiver(outside)) => return Err(outside.into()),
-                Err(Unreachable::Sender(outside)) => {
-                    io.put_back(RECEIVE);
-                    return Ok(Received::Sender(outside.into()));
-                }
+            match data {
+                Data::Host(pieces) => self.write(packet.passed, bytes, pieces, io)?,
+                Data::Chain(chain, source) => match self.copy(packet, bytes, (chain, source)) {
+                    Ok(()) => {}
+                    Err(Unreachable::Receiver(outside)) => return Err(outside.into()),
+                    Err(Unreachable::Sender(outside)) => {
+                        io.put_back(RECEIVE);
+                        return Ok(Received::Sender(outside.into()));
+                    }
+                },
             }
             self.put(&packet.header, bytes, io)?;
             self.connections.note_received(&packet.header, bytes);
@@ -144,6 +168,19 @@ impl Vsock {
             from.advance(most);
             to.advance(most);
             left -= most;
+        }
+        Ok(())
+    }
+
+    /// Writes the host's data, from a byte on, into the receiver's buffer, behind the place of the header.
+    fn write(&self, passed: u32, bytes: u32, pieces: [&[u8]; 2], io: &Io<'_>) -> Result<(), Fault> {
+        let (mut skipped, mut at, mut left) = (passed as usize, HEADER_BYTES as u32, bytes as usize);
+        for piece in pieces {
+            let behind = piece.get(skipped..).unwrap_or_default();
+            skipped = skipped.saturating_sub(piece.len());
+            let part = &behind[..left.min(behind.len())];
+            at += self.buffer.write(io.memory, at, part)? as u32;
+            left -= part.len();
         }
         Ok(())
     }

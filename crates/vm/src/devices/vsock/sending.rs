@@ -7,7 +7,7 @@ use vsock::{HEADER_BYTES, Header, Operation};
 use super::device::{TRANSMIT, Vsock};
 use crate::devices::virtio::Io;
 
-/// A packet that a driver sends. Its data is in the [`Chain`] that it was taken with.
+/// A packet that a driver sends, its data in the [`Chain`] that it was taken with; or the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Its header.
@@ -17,6 +17,11 @@ pub struct Packet {
 }
 
 impl Packet {
+    /// A packet of the host's own.
+    pub fn of_host(header: Header) -> Self {
+        Self { header, passed: 0 }
+    }
+
     /// Its header.
     pub fn header(&self) -> &Header {
         &self.header

@@ -5,7 +5,7 @@ use std::vec;
 use std::vec::Vec;
 
 use ::virtio::{Chain, feature};
-use ::vsock::{Address, CONNECTIONS_OF_PEER, HEADER_BYTES, Header, Operation};
+use ::vsock::{Address, CONNECTIONS_OF_PEER, HEADER_BYTES, Header, Operation, STREAM_BYTES};
 
 use super::device::{RECEIVE, REFUSED, TRANSMIT, Vsock};
 use super::*;
@@ -132,6 +132,83 @@ fn section_5_10_6_data_arrives_in_as_many_buffers_as_it_needs() {
     assert_eq!(pieces.len(), 3);
     assert_eq!(pieces.into_iter().flat_map(|(_, data)| data).collect::<Vec<_>>(), data);
     assert!(a.collect(TRANSMIT).is_some(), "it is given back");
+}
+
+/// The host's stream to port 20 of `B`, as far as the driver has given buffers. Returns what became of the last packet.
+fn host_sends(stream: &mut ::vsock::Stream, to: &mut Driver) -> Option<Received> {
+    let mut last = None;
+    while let Some(Outgoing { header, data }) = stream.next() {
+        let mut packet = Packet::of_host(header);
+        last = to.with(|vsock, io| vsock.receive_of_host(&mut packet, data, io));
+        match last {
+            Some(Received::All | Received::Part) => stream.note_sent(&header, packet.passed()),
+            Some(Received::Full) => {
+                if packet.passed() > 0 {
+                    stream.note_sent(&header, packet.passed());
+                }
+                break;
+            }
+            _ => stream.note_refused(&header),
+        }
+    }
+    last
+}
+
+/// The driver answers the host.
+fn answers(from: &mut Driver, stream: &mut ::vsock::Stream, operation: Operation) -> bool {
+    let source = Address { cid: B, port: 20 };
+    let destination = Address { cid: HOST_CID, port: 99 };
+    let header = Header { source, destination, ..header(operation, 0) };
+    from.add(TRANSMIT, &packet(&header, &[]), 0).expect("a free descriptor");
+    let taken = from.with(|vsock, io| vsock.take(&mut Chain::new(), io));
+    let Some(Taken::Packet(packet)) = taken else { panic!("{taken:?}") };
+    let is_accepted = stream.accept(packet.header()).is_ok();
+    from.with(Vsock::done);
+    from.with(|vsock, io| vsock.end_sending(true, io));
+    while from.collect(TRANSMIT).is_some() {}
+    is_accepted
+}
+
+#[test]
+fn the_host_s_own_data_arrives_in_order_in_as_many_buffers_as_it_needs() {
+    let (mut b, mut stream) = (driver(B), ::vsock::Stream::new(Address { cid: B, port: 20 }));
+    stream.open(99);
+    assert_eq!(host_sends(&mut stream, &mut b), Some(Received::Full), "it waits for a buffer");
+    offer(&mut b, 1);
+    assert_eq!(host_sends(&mut stream, &mut b), Some(Received::All));
+    assert_eq!(received(&mut b)[0].0.operation, Some(Operation::Request));
+    assert!(answers(&mut b, &mut stream, Operation::Response));
+    // The second time the buffer's end is passed: data in two pieces.
+    for bytes in [3500, STREAM_BYTES] {
+        let data: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+        assert_eq!(stream.send(&data), bytes);
+        let mut arrived = Vec::new();
+        while stream.next().is_some() {
+            offer(&mut b, 2);
+            assert!(matches!(host_sends(&mut stream, &mut b), Some(Received::All | Received::Full)));
+            arrived.extend(received(&mut b).into_iter().flat_map(|(_, data)| data));
+        }
+        assert_eq!(arrived, data);
+    }
+}
+
+#[test]
+fn a_guest_is_told_of_the_end_of_the_host_s_streams_and_refuses_what_it_does_not_know() {
+    let (mut b, mut stream) = (driver(B), ::vsock::Stream::new(Address { cid: B, port: 20 }));
+    stream.open(99);
+    offer(&mut b, 1);
+    host_sends(&mut stream, &mut b);
+    assert!(answers(&mut b, &mut stream, Operation::Response));
+    received(&mut b);
+    offer(&mut b, 1);
+    // As after an update: the stream is another one, and the table is the guest's.
+    b.with(|vsock, io| vsock.reset_all_of(HOST_CID, io));
+    let last = received(&mut b).pop().expect("a packet").0;
+    assert_eq!((last.operation, last.source), (Some(Operation::Reset), Address { cid: HOST_CID, port: 99 }));
+    stream.send(&[1]);
+    offer(&mut b, 1);
+    assert_eq!(host_sends(&mut stream, &mut b), Some(Received::Refused));
+    assert_eq!(stream.phase(), ::vsock::StreamPhase::Closed);
 }
 
 #[test]

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Guests whose disks are behind an NBD server in another guest: stock nbdkit on stock Linux, which has the real disk.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use baton::config::{Guest, Iommu};
+use bundle::{AssignedConfig, DiskConfig, VsockConfig};
+use e2e::host::Host;
+use e2e::old_image;
+use e2e::place::{Kernel, built};
+use e2e::recipe::{Recipe, folder, program};
+use e2e::stock;
+use handover::state::DeviceKind;
+use wire::{RequestBody, UpdateBy};
+
+use super::Rule;
+use super::devices::disk as nvme;
+
+pub const RULES: &[Rule] =
+    &[("a_guest_s_disk_is_only_late_while_its_server_and_the_host_are_replaced", || is_only_late(Kernel::Default, 2))];
+
+pub const LONG_RULES: &[Rule] = &[
+    ("a_disk_with_a_write_back_cache_loses_nothing", || is_only_late_with(Kernel::Default, 6, true)),
+    ("a_server_that_is_gone_is_an_error_after_the_time_out", is_an_error_in_time),
+    ("an_image_that_knows_no_such_disk_is_refused", an_image_without_disks_is_refused),
+];
+
+const STORAGE: &str = "storage";
+const WEB: &str = "web";
+const STORAGE_CID: u32 = 5;
+const TIMEOUT_S: u32 = 300;
+/// Of the disk whose server goes: longer than both guests take to boot.
+const SHORT_TIMEOUT_S: u32 = 120;
+/// Two guests boot, on a machine that does other work as well.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// The guest that has the disk, and serves it.
+fn storage(folder: &Path) -> Result<Guest> {
+    let mut guest = program(STORAGE, Kernel::Default.file()?);
+    guest.memory = baton::size::Size::mebibytes(256);
+    guest.initrd = Some(built("guests/nbdkit.cpio")?);
+    guest.cmdline = "console=ttyS0 loglevel=5".to_owned();
+    guest.modules.push(stock::archive(folder, Kernel::Default, &["virtio_pci", "vmw_vsock_virtio_transport"])?);
+    guest.vsock = Some(VsockConfig { cid: STORAGE_CID, peers: Vec::new() });
+    let selector = "1b36:0010".to_owned();
+    guest.functions = vec![AssignedConfig { selector, without_reset: false, gsi: None, virtual_functions: 0 }];
+    Ok(guest)
+}
+
+fn disk(timeout_s: u32, is_write_back: bool) -> DiskConfig {
+    let (export, serial) = ("web-root".to_owned(), "web".to_owned());
+    DiskConfig { cid: STORAGE_CID, port: 10_809, export, is_read_only: false, is_write_back, timeout_s, serial }
+}
+
+/// A guest with that disk, which does these tasks.
+fn web(folder: &Path, kernel: Kernel, disk: DiskConfig, tasks: &str) -> Result<Guest> {
+    let guest = stock::guest(folder, WEB, kernel, &["virtio_pci", "virtio_blk"], tasks)?;
+    Ok(Guest { disks: vec![disk], ..guest })
+}
+
+fn recipe(folder: &Path, kernel: Kernel, disk: DiskConfig, tasks: &str) -> Result<Recipe> {
+    let [of_storage, of_web] = [STORAGE, WEB].map(|name| folder.join(name));
+    [&of_storage, &of_web].into_iter().try_for_each(std::fs::create_dir)?;
+    let recipe = Recipe::new().cpus(2).memory_mib(1536).with_devices(Iommu::Amd, vec![nvme(0)]);
+    Ok(recipe.guest(storage(&of_storage)?).guest(web(&of_web, kernel, disk, tasks)?))
+}
+
+fn is_only_late(kernel: Kernel, updates: u64) -> Result<()> {
+    is_only_late_with(kernel, updates, false)
+}
+
+/// Blocks are written and verified for ever; between updates the server's guest is reset.
+fn is_only_late_with(kernel: Kernel, updates: u64, is_write_back: bool) -> Result<()> {
+    let folder = folder()?;
+    let mut host = recipe(folder.path(), kernel, disk(TIMEOUT_S, is_write_back), "disk:4")?.start()?;
+    host.limit(LIMIT);
+    host.guest_says(STORAGE, "storage: serving")?;
+    verifies_more(&mut host)?;
+    for generation in 2..2 + updates {
+        host.update_to(generation)?;
+        verifies_more(&mut host)?;
+        if generation % 2 == 0 {
+            host.client()?.request(RequestBody::VmReset { name: STORAGE.to_owned() })?;
+            host.guest_says(STORAGE, "storage: serving")?;
+            verifies_more(&mut host)?;
+        }
+    }
+    let console = host.seen.console(WEB);
+    ensure!(!["WRONG", "I/O error"].iter().any(|word| console.contains(word)), "{console}");
+    host.powers_off()
+}
+
+/// The blocks that are written and verified become more, and none is another.
+fn verifies_more(host: &mut Host) -> Result<()> {
+    // The first line may be of blocks before what was done last.
+    for _ in 0..2 {
+        host.guest_says(WEB, " wrong=0 errors=0 ")?;
+    }
+    let before = blocks(host)?;
+    while blocks(host)? == before {
+        host.guest_says(WEB, " wrong=0 errors=0 ")?;
+    }
+    Ok(())
+}
+
+/// Blocks that are written and verified in all, as last reported.
+fn blocks(host: &Host) -> Result<u64> {
+    let console = host.seen.console(WEB);
+    let number = |line: &str, name| -> Option<u64> { line.split(name).nth(1)?.split(' ').next()?.parse().ok() };
+    let of_line = |line: &str| Some(number(line, "written=")? + number(line, "verified=")?);
+    console.lines().rev().find_map(of_line).context("no report of the disk is whole")
+}
+
+fn is_an_error_in_time() -> Result<()> {
+    let folder = folder()?;
+    let mut host =
+        recipe(folder.path(), Kernel::Default, disk(SHORT_TIMEOUT_S, false), "disk:4,heartbeat:1000")?.start()?;
+    host.limit(LIMIT);
+    verifies_more(&mut host)?;
+    host.client()?.request(RequestBody::VmStop { name: STORAGE.to_owned() })?;
+    host.guest_says(WEB, "WRONG: block ")?;
+    host.beats(WEB, 3)?;
+    host.says(&["guest web: disk 1 waits for its server: "])?;
+    host.powers_off()
+}
+
+fn an_image_without_disks_is_refused() -> Result<()> {
+    let folder = folder()?;
+    let old = folder.path().join("old.elf");
+    std::fs::write(&old, old_image::knowing_devices_up_to(DeviceKind::SriovFunction)?)?;
+    let recipe = recipe(folder.path(), Kernel::Default, disk(TIMEOUT_S, false), "disk:4")?;
+    let mut host = Recipe { image: baton::config::Image::File(old), ..recipe }.start()?;
+    host.limit(LIMIT);
+    verifies_more(&mut host)?;
+    let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?.to_string();
+    ensure!(refusal.contains("guest 'web': it has a device that the image does not know"), "{refusal}");
+    verifies_more(&mut host)?;
+    host.powers_off()
+}
