@@ -195,7 +195,7 @@ impl FakeHost {
 }
 
 impl State {
-    fn event(&mut self, kind: EventKind) {
+    pub fn event(&mut self, kind: EventKind) {
         let sequence = self.events.len() as u64;
         self.events.push(Event { sequence, time_ns: 9, kind });
     }
