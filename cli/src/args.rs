@@ -9,6 +9,7 @@ mod perf;
 mod records;
 mod target;
 mod timeline;
+mod top;
 mod vm;
 
 use std::ffi::OsString;
@@ -26,6 +27,7 @@ pub use self::perf::{PerfArgs, PerfCommand};
 pub use self::records::{LogArgs, RecordArgs};
 pub use self::target::Target;
 pub use self::timeline::TimelineArgs;
+pub use self::top::TopArgs;
 pub use self::vm::{VmCommand, VmEnd, VmOrder, VmShutdown, VmWait};
 use crate::consent::Consent;
 
@@ -161,6 +163,8 @@ pub enum Command {
     Perf(PerfArgs),
     /// Show how long each part of a running host's boot and restarts took, or of a Linux boot
     Timeline(TimelineArgs),
+    /// Show a running host's CPUs and guests live: CPU time, waiting vCPUs, exits by kind, memory
+    Top(TopArgs),
     /// Pass bytes between standard input and output and a host: what ssh: runs on the far side
     Relay,
     /// Describe a running host

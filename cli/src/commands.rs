@@ -36,6 +36,7 @@ mod stat;
 mod symbolize;
 mod terminal;
 pub mod timeline;
+mod top;
 pub mod update;
 mod vm;
 
@@ -67,6 +68,7 @@ pub fn run(target: &Target, command: Command) -> Result<u8> {
         Command::Key { command } => key::run(&command),
         Command::Perf(args) => profile::run(target, &args),
         Command::Timeline(args) => timeline::run(target, &args),
+        Command::Top(args) => top::run(target, &args),
         Command::Info { vulnerabilities: true, format } => info::vulnerabilities(target, format),
         Command::Info { format, .. } => info::run(target, format),
         Command::Relay => relay::run(target),

@@ -10,6 +10,7 @@
 //! | [`symbols`] | addresses in the host's log to functions and lines |
 //! | [`profile`] | samples of the hypervisor itself, by stack, as a flame graph |
 //! | [`timeline`] | where a boot's time went, as bars, a page, a trace |
+//! | [`top`] | the use of a host's CPUs and its guests between two readings, and a terminal's picture of it |
 //! | [`options`] | the host's command line, checked before a host boots with it |
 //! | [`consent`] | the question before what ends guests |
 //! | [`program`], [`output`] | a program's panics, errors and exit status; its standard output |
@@ -39,3 +40,4 @@ pub mod symbols;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod timeline;
+pub mod top;

@@ -77,7 +77,7 @@ fn visit(browser: &Path, folder: &Path, page: &str) -> Option<String> {
 }
 
 #[test]
-fn the_page_zooms_hovers_and_names_the_longest_in_a_browser() {
+fn the_page_shows_the_last_run_compares_zooms_and_names_the_longest_in_a_browser() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(browser) = browser().filter(|browser| runs(browser, folder.path())) else {
         // Past the test harness's capture: the person who runs the tests is to know.
@@ -86,17 +86,21 @@ fn the_page_zooms_hovers_and_names_the_longest_in_a_browser() {
         return;
     };
     // From here on whatever is missing is the page's fault, or its script's.
-    let page = format!("{}<script>{VISITOR}</script>", page::page(&picture()).expect("a page"));
+    let page = format!("{}<script>{VISITOR}</script>", page::page(&picture(), page::Shown::Last).expect("a page"));
     let document = visit(&browser, folder.path(), &page).expect("the page is shown in time");
     let (_, rest) = document.split_once(r#"<pre id="seen">"#).expect("the visitor has written down what it saw");
     let (seen, _) = rest.split_once("</pre>").expect("all of it");
     let expected = "errors: none\n\
+                    shown: restart: 562 µs\n\
+                    on bars: step 11 &lt;/script&gt;  12 µs\n\
+                    own scales: 2 true true\n\
+                    legends: 4 12 guest loaded hsl\n\
                     runs: 2\n\
                     rows: 3 10\n\
                     first row: 400 µs guest loaded load less\n\
                     one scale: true\n\
                     moment: diamond\n\
-                    tip: block guest loaded|400 µs from 20 µs on: 71.2 %|load less\n\
+                    tip: block guest loaded|400 µs from 20 µs on: 95.2 %|load less\n\
                     tip away: none\n\
                     zoomed in: true true\n\
                     moved: true\n\

@@ -32,7 +32,7 @@ fn shells_complete_every_command() {
         let output = baton(&["completions", shell]);
         assert!(output.status.success(), "{}", text(&output.stderr));
         let script = text(&output.stdout);
-        for word in ["update", "confirm", "confirm-within", "vm"] {
+        for word in ["update", "confirm", "confirm-within", "vm", "top"] {
             assert!(script.contains(word), "{shell} completes no {word}");
         }
         let folder = tempfile::tempdir().expect("a folder");
@@ -53,7 +53,9 @@ fn every_command_has_a_manual_page_without_warnings() {
     let pages = folder.path().join("man1");
     let output = baton(&["man", pages.to_str().expect("text")]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    for page in ["baton.1", "baton-update.1", "baton-confirm.1", "baton-vm-start.1", "baton-pci-assign.1"] {
+    for page in
+        ["baton.1", "baton-update.1", "baton-confirm.1", "baton-top.1", "baton-vm-start.1", "baton-pci-assign.1"]
+    {
         let path = pages.join(page);
         let source = fs::read_to_string(&path).expect(page);
         assert!(source.contains(".TH baton") && source.contains(".SH SYNOPSIS"), "{page}: {source}");

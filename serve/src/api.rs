@@ -5,6 +5,7 @@
 mod description;
 mod dump;
 mod error;
+mod history;
 mod orders;
 mod reads;
 mod stream;
@@ -43,9 +44,11 @@ pub fn router(app: App) -> Router {
     let read = Router::new()
         .route("/", get(page::index))
         .route("/page.js", get(page::script))
+        .route("/hour.js", get(page::hour))
         .route("/page.css", get(page::style))
         .route("/metrics", get(metrics::scrape))
         .route("/api/v1/openapi.json", get(description::openapi))
+        .route("/api/v1/health", get(history::health))
         .route("/api/v1/whoami", get(reads::whoami))
         .route("/api/v1/stream", get(stream::stream))
         .route("/api/v1/hosts", get(reads::hosts))
@@ -61,6 +64,7 @@ pub fn router(app: App) -> Router {
         .route(&at("/timeline.html"), get(page::timeline))
         .route(&at("/log"), get(reads::log))
         .route(&at("/events"), get(reads::events))
+        .route(&at("/history"), get(history::history))
         .route(&at("/updates"), get(reads::updates));
     let operate = Router::new()
         .route(&at("/guests/{guest}/dump"), post(dump::dump))

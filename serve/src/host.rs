@@ -19,12 +19,15 @@ use baton::client::Client;
 use baton::connection::Address;
 use baton::program::Kind;
 use baton::timeline::Run;
+use serde::Serialize;
 use thiserror::Error;
 use tokio::sync::{broadcast, oneshot};
 use wire::{PciFunction, PciSurvey};
 
-pub use self::records::{Kept, Records};
+pub use self::records::{Counts, Kept, Place, Records};
+use self::records::{MAX_EVENTS, MAX_LOG};
 pub use self::snapshot::{Link, Snapshot, Status};
+use crate::history::{History, Item, Kind as HistoryKind};
 use crate::updates::{Update, Updates};
 
 /// The most jobs that wait for a host.
@@ -87,6 +90,7 @@ pub struct Shared {
     runs: Cached<Vec<Run>>,
     pci: Cached<(PciSurvey, Vec<PciFunction>)>,
     news: broadcast::Sender<Arc<News>>,
+    history: History,
 }
 
 /// An answer that is given again for a moment.
@@ -101,14 +105,14 @@ impl Host {
         name: &str,
         address: Address,
         refresh: Duration,
-        news: broadcast::Sender<Arc<News>>,
+        (news, history): (broadcast::Sender<Arc<News>>, History),
     ) -> std::io::Result<Self> {
         let name: Arc<str> = name.into();
         let (jobs, queue) = sync_channel(QUEUE);
         let (wake, woken) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         woken.set_nonblocking(true)?;
-        let shared = Arc::new(Shared::new(name.clone(), address, news));
+        let shared = Arc::new(Shared::new(name.clone(), address, news, history));
         let owner = owner::Owner::new(shared.clone(), queue, woken, refresh);
         thread::Builder::new().name(format!("host {name}")).spawn(|| owner.run())?;
         Ok(Self { name, shared, jobs, wake })
@@ -221,16 +225,22 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    fn new(name: Arc<str>, address: Address, news: broadcast::Sender<Arc<News>>) -> Self {
+    fn new(name: Arc<str>, address: Address, news: broadcast::Sender<Arc<News>>, history: History) -> Self {
+        let records = Records {
+            log: history.last(HistoryKind::Log, &name, MAX_LOG).into(),
+            events: history.last(HistoryKind::Event, &name, MAX_EVENTS).into(),
+            counts: history.state(&name).unwrap_or_default(),
+        };
         Self {
             name,
             address,
             snapshot: Mutex::default(),
-            records: Mutex::default(),
+            records: Mutex::new(records),
             updates: Mutex::default(),
             runs: Mutex::default(),
             pci: Mutex::default(),
             news,
+            history,
         }
     }
 
@@ -252,6 +262,21 @@ impl Shared {
     /// Locks the updates.
     pub fn updates(&self) -> MutexGuard<'_, Updates> {
         locked(&self.updates)
+    }
+
+    /// Keeps a record in the history.
+    fn keep(&self, kind: HistoryKind, (at_ms, id): (u64, u64), record: &impl Serialize) {
+        // What the host sends has a form in JSON.
+        if let Ok(json) = serde_json::to_vec(record) {
+            self.history.keep(Item::Record { kind, host: self.name.to_string(), at_ms, id, json });
+        }
+    }
+
+    /// Keeps the counts in the history, after the records that they count.
+    fn keep_counts(&self) {
+        if let Ok(json) = serde_json::to_vec(&self.records().counts) {
+            self.history.keep(Item::State { host: self.name.to_string(), json });
+        }
     }
 
     /// Tells clients.

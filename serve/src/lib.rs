@@ -15,6 +15,7 @@
 //! | [`tls`], [`listen`] | sockets, certificates and the limits of a connection |
 //! | [`audit`] | the record of every order and its answer |
 //! | [`host`] | a host: its line, what it reported last, its queue |
+//! | [`history`] | events, logs and metrics, kept in a database |
 //! | [`updates`] | updates of a host: those under way and those that its timeline shows |
 //! | [`api`] | the requests of clients |
 //! | [`metrics`] | figures in OpenMetrics |
@@ -26,6 +27,7 @@ pub mod access;
 pub mod api;
 pub mod audit;
 pub mod clock;
+pub mod history;
 pub mod host;
 pub mod listen;
 pub mod metrics;

@@ -5,6 +5,7 @@
 mod family;
 mod guests;
 mod hosts;
+mod past;
 mod text;
 mod updates;
 
@@ -21,6 +22,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
 use crate::api::{App, Refused};
+use crate::history::HistoryHealth;
 use crate::host::{Host, Link, Snapshot};
 
 /// The media types of both formats.
@@ -29,7 +31,7 @@ const OPEN_METRICS_1: &str = "application/openmetrics-text; version=1.0.0; chars
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// What a scrape reports.
-struct Scrape(Vec<Scraped>);
+struct Scrape(Vec<Scraped>, HistoryHealth);
 
 /// A host with what it reported last.
 struct Scraped {
@@ -51,7 +53,8 @@ impl Collector for Scrape {
         let reached: Vec<&Scraped> = all.iter().filter(|scraped| scraped.snapshot.link == Link::Connected).collect();
         hosts::encode_reached(&reached, &mut encoder)?;
         guests::encode(&reached, &mut encoder)?;
-        updates::encode(all, &mut encoder)
+        updates::encode(all, &mut encoder)?;
+        past::encode(&self.1, &mut encoder)
     }
 }
 
@@ -59,7 +62,7 @@ impl Collector for Scrape {
 fn figures(app: &App) -> Result<String, fmt::Error> {
     let scraped = app.hosts.values().map(|host| Scraped { host: host.clone(), snapshot: host.snapshot() });
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Scrape(scraped.collect())));
+    registry.register_collector(Box::new(Scrape(scraped.collect(), app.history.health())));
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(text)

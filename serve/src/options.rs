@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use baton::connection::Address;
 use baton::running;
-use clap::Parser;
+use clap::{Args, Parser, value_parser};
 
 #[cfg(test)]
 mod tests;
@@ -40,6 +40,39 @@ pub struct Options {
     /// Seconds between two readings of a host
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub refresh: Duration,
+    /// What is kept of the past.
+    #[command(flatten)]
+    pub history: HistoryOptions,
+}
+
+/// Events, logs and metrics of the past: where they are kept, and how many.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct HistoryOptions {
+    /// The file for events, logs and metrics of the past [default: memory, until the service ends]
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<PathBuf>,
+    /// Days after which they are removed
+    #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = value_parser!(u32).range(1..=3650))]
+    pub history_days: u32,
+    /// MiB after which the oldest are removed; 8 at most in memory
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = value_parser!(u32).range(4..=65536))]
+    pub history_size: u32,
+    /// Seconds between two samples of metrics
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    pub history_interval: Duration,
+}
+
+impl HistoryOptions {
+    /// The age after which a record is removed.
+    pub fn age(&self) -> Duration {
+        Duration::from_secs(u64::from(self.history_days) * 24 * 3600)
+    }
+}
+
+impl Default for HistoryOptions {
+    fn default() -> Self {
+        Self { history: None, history_days: 30, history_size: 64, history_interval: Duration::from_secs(30) }
+    }
 }
 
 impl Options {

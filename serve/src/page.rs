@@ -4,6 +4,7 @@
 use axum::extract::{Path, State};
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{Html, IntoResponse as _, Response};
+use baton::timeline::page::Shown;
 use baton::timeline::{Picture, page};
 
 use crate::api::{App, Refused};
@@ -21,6 +22,11 @@ pub async fn script() -> Response {
     ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("page/page.js")).into_response()
 }
 
+/// The part of its script that draws the last hour.
+pub async fn hour() -> Response {
+    ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("page/hour.js")).into_response()
+}
+
 /// Its style.
 pub async fn style() -> Response {
     ([(CONTENT_TYPE, "text/css; charset=utf-8")], include_str!("page/page.css")).into_response()
@@ -33,6 +39,6 @@ pub async fn style() -> Response {
 pub async fn timeline(State(app): State<App>, Path(name): Path<String>) -> Result<Response, Refused> {
     let runs = app.host(&name)?.runs().await?.to_vec();
     let picture = Picture { title: format!("Timeline of {name}"), runs };
-    let page = page::page(&picture).map_err(|error| Refused::failed(format!("{error:#}")))?;
+    let page = page::page(&picture, Shown::Last).map_err(|error| Refused::failed(format!("{error:#}")))?;
     Ok(([(CONTENT_SECURITY_POLICY, INLINE)], Html(page)).into_response())
 }

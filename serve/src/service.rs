@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::api;
 use crate::audit::Audit;
+use crate::history::History;
 use crate::host::{Host, NEWS, News};
 use crate::listen::{Door, MAX_CONNECTIONS};
 use crate::options::{HostOption, Options};
@@ -21,6 +22,8 @@ pub struct Service {
     pub hosts: BTreeMap<String, Arc<Host>>,
     /// News of all hosts.
     pub news: broadcast::Sender<Arc<News>>,
+    /// What is kept of the past.
+    pub history: History,
     /// The audit log.
     pub audit: Audit,
 }
@@ -29,16 +32,18 @@ impl Service {
     /// Begins to reach the hosts that the options name.
     ///
     /// # Errors
-    /// Two have one name; the audit log cannot be opened; no thread can be started.
+    /// Two have one name; the audit log cannot be opened; no thread can be started. A history that cannot be opened
+    /// is none: the service goes on without it.
     pub fn start(options: &Options) -> Result<Arc<Self>> {
+        let history = History::start(&options.history).context("the history cannot be begun")?;
         let (news, _) = broadcast::channel(NEWS);
         let mut hosts = BTreeMap::new();
         for HostOption { name, address } in &options.host {
             ensure!(!hosts.contains_key(name), "--host: two hosts are called {name:?}; give each a name of its own");
-            let host = Host::start(name, address.clone(), options.refresh, news.clone());
+            let host = Host::start(name, address.clone(), options.refresh, (news.clone(), history.clone()));
             hosts.insert(name.clone(), Arc::new(host.with_context(|| format!("host {name} cannot be watched"))?));
         }
-        Ok(Arc::new(Self { hosts, news, audit: Audit::open(options.audit.as_deref())? }))
+        Ok(Arc::new(Self { hosts, news, history, audit: Audit::open(options.audit.as_deref())? }))
     }
 }
 

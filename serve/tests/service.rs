@@ -11,6 +11,8 @@ mod common;
 mod crowd;
 #[path = "service/fake.rs"]
 mod fake;
+#[path = "service/history.rs"]
+mod history;
 #[path = "service/metrics.rs"]
 mod metrics;
 #[path = "service/tls.rs"]

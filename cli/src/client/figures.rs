@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use wire::{CpuPerf, ReplyBody, RequestBody, VcpuPerf};
+use wire::{CpuPerf, Refusal, ReplyBody, RequestBody, VcpuPerf};
 
 use super::{Client, unexpected};
 
@@ -31,6 +31,33 @@ impl Client {
             ReplyBody::CpuPerf { asked_ns, latest } => Ok((asked_ns, latest.map(|latest| (latest.at_ns, latest)))),
             other => bail!(unexpected(&other)),
         })
+    }
+
+    /// Has figures of a vCPU sampled, and returns those that the request before has had sampled; `None` if there are
+    /// none, or the host refuses: the machine may have ended.
+    pub fn last_figures(&mut self, name: &str, vcpu: u32) -> Result<Option<VcpuPerf>> {
+        match self.unless_refused(RequestBody::VmPerf { name: name.to_owned(), vcpu })? {
+            Some(ReplyBody::Perf { latest, .. }) => Ok(latest.map(|latest| *latest)),
+            None => Ok(None),
+            Some(other) => bail!(unexpected(&other)),
+        }
+    }
+
+    /// The same of the host's own counters of a CPU.
+    pub fn last_cpu_figures(&mut self, index: u32) -> Result<Option<CpuPerf>> {
+        match self.unless_refused(RequestBody::CpuPerf { index })? {
+            Some(ReplyBody::CpuPerf { latest, .. }) => Ok(latest),
+            None => Ok(None),
+            Some(other) => bail!(unexpected(&other)),
+        }
+    }
+
+    fn unless_refused(&mut self, body: RequestBody) -> Result<Option<ReplyBody>> {
+        match self.request(body) {
+            Ok(reply) => Ok(Some(reply)),
+            Err(error) if error.is::<Refusal>() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Repeats the request until its figures are newer than the first request.

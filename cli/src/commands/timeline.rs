@@ -11,6 +11,7 @@ use super::{DONE, connect};
 use crate::args::{Target, TimelineArgs};
 use crate::client::Client;
 use crate::timeline::bars::View;
+use crate::timeline::page::Shown;
 use crate::timeline::{Picture, Run, bars, chrome, dmesg, host, page};
 
 /// A Linux log has the same time in two ways: phases are drawn, gaps between lines listed.
@@ -23,7 +24,10 @@ const HOST: View = View { draws: |_| true, lists: |track| track != host::OVERVIE
 pub(super) fn run(target: &Target, args: &TimelineArgs) -> Result<u8> {
     let picture = collect(target, args)?;
     if let Some(file) = &args.html {
-        write(file, page::page(&picture)?.as_bytes())?;
+        // Those that are named beside each other are to be compared.
+        let is_compared = !args.beside.is_empty() || args.dmesg.len() > 1;
+        let shown = if is_compared { Shown::All } else { Shown::Last };
+        write(file, page::page(&picture, shown)?.as_bytes())?;
     }
     if let Some(file) = &args.trace {
         write(file, &serde_json::to_vec(&chrome::trace(&picture))?)?;

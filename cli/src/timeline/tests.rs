@@ -29,7 +29,7 @@ fn times_have_the_unit_that_suits_them() {
 #[test]
 fn a_page_holds_every_run_and_no_span_can_leave_its_script() {
     let picture = Picture { title: "a <b> & c".to_owned(), runs: vec![run("one"), run("two")] };
-    let page = page::page(&picture).unwrap();
+    let page = page::page(&picture, page::Shown::Last).unwrap();
     assert!(page.contains("<title>a &lt;b&gt; &amp; c</title>"));
     assert!(!page.contains("</script><b>") && page.contains(r"\u003c/script>\u003cb>"));
     let (_, rest) = page.split_once(r#"type="application/json">"#).unwrap();
@@ -42,7 +42,7 @@ fn a_page_holds_every_run_and_no_span_can_leave_its_script() {
 
 #[test]
 fn a_page_needs_nothing_from_elsewhere() {
-    let page = page::page(&Picture { title: String::new(), runs: vec![run("one")] }).unwrap();
+    let page = page::page(&Picture { title: String::new(), runs: vec![run("one")] }, page::Shown::All).unwrap();
     for reference in ["src=", "href=", "url(", "import "] {
         assert!(!page.contains(reference), "{reference}");
     }

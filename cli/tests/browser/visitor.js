@@ -3,13 +3,30 @@
 {
   const seen = [], errors = [];
   addEventListener("error", event => errors.push(event.message));
-  const svgs = [...document.querySelectorAll("svg")], tables = [...document.querySelectorAll("table")];
+  const svgs = [...document.querySelectorAll("section > svg")], tables = [...document.querySelectorAll("table")];
   const group = (svg, name) => [...svg.querySelectorAll(".span")].find(g => g.dataset.name.startsWith(name));
   const rect = (svg, name) => group(svg, name)?.querySelector("rect");
   const width = (svg, name) => Number(rect(svg, name)?.getAttribute("width") ?? 0);
   const left = (svg, name) => Number(rect(svg, name)?.getAttribute("x") ?? -1);
   const place = svg => svg.getBoundingClientRect();
   const fire = (target, kind, type, more = {}) => target.dispatchEvent(new kind(type, { bubbles: true, cancelable: true, ...more }));
+
+  const sections = () => [...document.querySelectorAll("section:not([hidden])")];
+  const change = (id, value) => {
+    const control = document.getElementById(id);
+    control[typeof value === "boolean" ? "checked" : "value"] = value;
+    fire(control, Event, "change");
+  };
+  seen.push(`shown: ${sections().map(section => section.querySelector("h2").textContent).join(", ")}`);
+  tables[1].rows[0].click();
+  seen.push(`on bars: ${group(svgs[1], "step 11").querySelector("text").textContent}`);
+  change("run", "all");
+  const space = svgs[0].getBoundingClientRect().width - 110, fills = (svg, name, part) => Math.abs(width(svg, name) / part / space - 1) < .05;
+  seen.push(`own scales: ${sections().length} ${fills(svgs[0], "guest", 400 / 420)} ${fills(svgs[1], "step 11", 12 / 562)}`);
+  const legends = [...document.querySelectorAll(".legend")], first = legends[0].firstChild;
+  seen.push(`legends: ${legends.map(legend => legend.children.length).join(" ")} ${first.textContent} ${
+    first.querySelector("rect").getAttribute("fill").slice(0, 3)}`);
+  change("shared", true);
 
   seen.push(`runs: ${svgs.length}`, `rows: ${tables.map(table => table.rows.length).join(" ")}`);
   const cells = [...tables[0].rows[0].cells].map(cell => cell.innerText.replace(/\s+/g, " "));

@@ -13,7 +13,7 @@ use e2e::host::{BOOT_LIMIT, Host};
 use e2e::place::Build;
 use e2e::recipe::Recipe;
 use serde_json::Value;
-use serve::options::{HostOption, Options, Place};
+use serve::options::{HistoryOptions, HostOption, Options, Place};
 use wire::VmState;
 
 use super::Rule;
@@ -43,6 +43,7 @@ fn served(host: &Host, folder: &Path) -> Result<()> {
         insecure_loopback: false,
         audit: Some(folder.join("audit.jsonl")),
         refresh: Duration::from_millis(200),
+        history: HistoryOptions::default(),
     };
     thread::spawn(|| serve::service::run(options));
     until("the host is connected", || Ok(get(folder, "/api/v1/hosts")?.contains("\"state\":\"connected\"")))

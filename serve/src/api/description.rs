@@ -4,7 +4,7 @@
 use axum::Json;
 use utoipa::OpenApi;
 
-use super::{dump, orders, reads, stream, update};
+use super::{dump, history, orders, reads, stream, update};
 
 /// The API.
 #[derive(OpenApi)]
@@ -25,6 +25,8 @@ use super::{dump, orders, reads, stream, update};
         reads::log,
         reads::events,
         reads::updates,
+        history::health,
+        history::history,
         stream::stream,
         orders::guest,
         dump::dump,

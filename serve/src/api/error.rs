@@ -38,7 +38,7 @@ pub struct Refused {
 }
 
 impl Refused {
-    fn new(status: StatusCode, error: &'static str, message: String) -> Self {
+    pub(super) fn new(status: StatusCode, error: &'static str, message: String) -> Self {
         Self { status, body: ErrorBody { error, message, code: None, hint: None } }
     }
 

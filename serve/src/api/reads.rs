@@ -4,12 +4,15 @@
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use baton::timeline::Run;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use wire::{CpuInfo, Event, HostInfo, IommuUnit, LogRecord, NetPort, PciFunction, PciSurvey, VmInfo, Vulnerability};
 
+use super::history::MAX_RECORDS;
 use super::{App, ErrorBody, Refused};
 use crate::access::{Peer, Role};
+use crate::history::Kind;
 use crate::host::{Kept, Status};
 use crate::updates::Update;
 
@@ -36,8 +39,10 @@ pub struct Pci {
 /// A record of a log, with the number that the service has given it.
 #[derive(Serialize, ToSchema)]
 pub struct KeptRecord {
-    /// Rises by one with each record of this host since the service started.
+    /// Rises by one with each record of this host since the history began.
     pub id: u64,
+    /// When it was made, by the service's clock: milliseconds since 1970.
+    pub at_ms: u64,
     /// Records before it that were lost in the host.
     pub lost: u64,
     /// The record.
@@ -48,8 +53,10 @@ pub struct KeptRecord {
 /// An event, with the number that the service has given it.
 #[derive(Serialize, ToSchema)]
 pub struct KeptEvent {
-    /// Rises by one with each event of this host since the service started.
+    /// Rises by one with each event of this host since the history began.
     pub id: u64,
+    /// When it happened, by the service's clock: milliseconds since 1970.
+    pub at_ms: u64,
     /// Events before it that were lost in the host.
     pub lost: u64,
     /// The event.
@@ -65,9 +72,13 @@ pub struct Page {
     /// The `id` of the first record wanted [default: the oldest].
     #[serde(default)]
     pub from: u64,
-    /// The most records wanted, the last ones of those that there are.
+    /// The most records wanted: the last ones of those that there are; with `since` the first ones, 4,000 at most.
     #[serde(default = "all")]
     pub limit: usize,
+    /// From the history: those from this time on, in milliseconds since 1970.
+    pub since: Option<u64>,
+    /// Up to this time, likewise [default: now]; only with `since`.
+    pub until: Option<u64>,
 }
 
 fn all() -> usize {
@@ -159,8 +170,12 @@ pub(super) async fn log(
     Path(name): Path<String>,
     Query(page): Query<Page>,
 ) -> Answer<Vec<KeptRecord>> {
-    let kept = part(&app.host(&name)?.shared.records().log, &page);
-    Ok(Json(kept.into_iter().map(|Kept { id, lost, record }| KeptRecord { id, lost, record }).collect()))
+    let kept = match past(&app, Kind::Log, &name, &page).await? {
+        Some(kept) => kept,
+        None => part(&app.host(&name)?.shared.records().log, &page),
+    };
+    let record = |Kept { id, at_ms, lost, record }| KeptRecord { id, at_ms, lost, record };
+    Ok(Json(kept.into_iter().map(record).collect()))
 }
 
 #[utoipa::path(get, path = "/api/v1/hosts/{host}/events", params(("host" = String, Path), Page),
@@ -171,8 +186,29 @@ pub(super) async fn events(
     Path(name): Path<String>,
     Query(page): Query<Page>,
 ) -> Answer<Vec<KeptEvent>> {
-    let kept = part(&app.host(&name)?.shared.records().events, &page);
-    Ok(Json(kept.into_iter().map(|Kept { id, lost, record }| KeptEvent { id, lost, record }).collect()))
+    let kept = match past(&app, Kind::Event, &name, &page).await? {
+        Some(kept) => kept,
+        None => part(&app.host(&name)?.shared.records().events, &page),
+    };
+    let event = |Kept { id, at_ms, lost, record }| KeptEvent { id, at_ms, lost, record };
+    Ok(Json(kept.into_iter().map(event).collect()))
+}
+
+/// The records that a page asks the history for; `None` if it states no time.
+async fn past<T: DeserializeOwned + Send + 'static>(
+    app: &App,
+    kind: Kind,
+    name: &str,
+    page: &Page,
+) -> Result<Option<Vec<Kept<T>>>, Refused> {
+    let host = app.host(name)?.name.to_string();
+    let Some(since) = page.since else {
+        let message = "`until` is of the history, which `since` begins; state both";
+        return if page.until.is_none() { Ok(None) } else { Err(Refused::invalid(message.to_owned())) };
+    };
+    let limit = page.limit.min(MAX_RECORDS);
+    let found = app.history.read::<Kept<T>>(kind, (host, since, page.until.unwrap_or(u64::MAX), limit)).await?;
+    Ok(Some(found.into_iter().map(|(_, kept)| kept).filter(|kept| kept.id >= page.from).collect()))
 }
 
 /// The records that a page asks for.

@@ -13,10 +13,11 @@ use anyhow::{Result, ensure};
 use baton::client::Client;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use wire::{EventKind, ReplyBody, RequestBody, Stream, Subscription, VmInfo, VmState};
+use wire::{EventKind, HostInfo, ReplyBody, RequestBody, Stream, Subscription, VmInfo, VmState};
 
-use super::{Job, Link, News, Shared, Snapshot};
+use super::{Job, Link, News, Place, Shared, Snapshot};
 use crate::clock;
+use crate::history::{Kind, Sampler};
 
 /// The first pause before a line is opened again; it doubles up to the last one.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -40,8 +41,11 @@ pub(super) struct Owner {
     due: Instant,
     /// When it is read at the earliest, whatever happens there.
     earliest: Instant,
-    /// The host's generation and uptime when it was read last.
-    last: Option<(u64, u64)>,
+    /// The host's last reading.
+    last: Option<Place>,
+    sampler: Sampler,
+    /// There are records of which the history does not know the counts.
+    is_counted: bool,
 }
 
 /// All handles of the host are gone: the service ends.
@@ -49,7 +53,9 @@ struct Ended;
 
 impl Owner {
     pub(super) fn new(shared: Arc<Shared>, jobs: Receiver<Job>, woken: UnixStream, refresh: Duration) -> Self {
-        Self { shared, jobs, woken, refresh, due: Instant::now(), earliest: Instant::now(), last: None }
+        let (last, now) = (shared.records().counts.place, Instant::now());
+        let sampler = Sampler::new(shared.history.interval());
+        Self { shared, jobs, woken, refresh, due: now, earliest: now, last, sampler, is_counted: false }
     }
 
     pub(super) fn run(mut self) {
@@ -91,6 +97,7 @@ impl Owner {
     /// Opens the line and reads everything once: first what changes, so that nothing falls in between.
     fn connect(&mut self) -> Result<Client> {
         let mut client = Client::reach(&self.shared.address)?;
+        self.sampler.begin_again();
         client.subscribe(WANTED)?;
         self.read(&mut client)?;
         self.read_events(&mut client)?;
@@ -119,6 +126,9 @@ impl Owner {
             if Instant::now() >= self.due {
                 self.read(client)?;
             }
+            if std::mem::take(&mut self.is_counted) {
+                self.shared.keep_counts();
+            }
             self.wait(client)?;
         }
     }
@@ -144,14 +154,7 @@ impl Owner {
         let before = self.shared.snapshot();
         let info = client.info()?;
         let is_connected = before.link == Link::Connected;
-        let last = self.last.replace((info.generation, info.uptime_ns));
-        if last.is_some_and(|last| (info.generation, info.uptime_ns) < last) {
-            self.shared.records().begin_again();
-            self.shared.updates().begin_again();
-            // It knows of no subscription any more.
-            ensure!(!is_connected, "the host was started again");
-        }
-        let is_same = last.is_some_and(|(generation, _)| generation == info.generation);
+        let is_same = self.note_place(&info, is_connected)?;
         if is_connected && !is_same {
             client.subscribe(WANTED)?;
         }
@@ -181,10 +184,44 @@ impl Owner {
             }
         }
         snapshot.read_ms = clock::now_ms();
+        if let Some(sample) = self.sampler.sample(Instant::now(), &snapshot) {
+            self.shared.keep(Kind::Sample, (snapshot.read_ms, 0), &sample);
+        }
         self.shared.set_snapshot(snapshot);
         self.earliest = Instant::now() + started.elapsed() * SHARE;
         self.due = self.earliest.max(started + self.refresh);
         Ok(())
+    }
+
+    /// Notes where the host is in its life. Returns whether it runs the same image as before.
+    fn note_place(&mut self, info: &HostInfo, is_connected: bool) -> Result<bool> {
+        let HostInfo { generation, uptime_ns, .. } = *info;
+        let booted_ms = clock::now_ms().saturating_sub(uptime_ns / 1_000_000);
+        let now = Place { generation, uptime_ns, booted_ms };
+        let last = self.last.replace(now);
+        // While there is a line, the clocks have no say: one of them may have been set.
+        let is_back = |last: Place| (generation, uptime_ns) < (last.generation, last.uptime_ns);
+        let is_again = last.is_some_and(|last| is_back(last) || !is_connected && last.is_before_power_on(now));
+        {
+            let counts = &mut self.shared.records().counts;
+            counts.place = Some(now);
+            if is_again {
+                counts.begin_again();
+            }
+        }
+        self.is_counted = true;
+        if is_again {
+            self.sampler.begin_again();
+            self.shared.updates().begin_again();
+            // It knows of no subscription any more.
+            ensure!(!is_connected, "the host was started again");
+        }
+        Ok(last.is_some_and(|last| last.generation == generation))
+    }
+
+    /// The wall-clock time of a moment in the host's time.
+    fn wall_ms(&self, time_ns: u64) -> u64 {
+        self.last.map_or(0, |place| place.booted_ms).saturating_add(time_ns / 1_000_000)
     }
 
     fn read_events(&mut self, client: &mut Client) -> Result<()> {
@@ -221,8 +258,13 @@ impl Owner {
     fn note(&mut self, stream: Stream<'static>) -> bool {
         match stream {
             Stream::Log(record) => {
-                let kept = self.shared.records().note(record);
-                kept.into_iter().for_each(|kept| self.shared.tell(News::Log(self.shared.name.clone(), kept)));
+                let at_ms = self.wall_ms(record.time_ns);
+                let kept = self.shared.records().note(record, at_ms);
+                if let Some(kept) = kept {
+                    self.is_counted = true;
+                    self.shared.keep(Kind::Log, (kept.at_ms, kept.id), &kept);
+                    self.shared.tell(News::Log(self.shared.name.clone(), kept));
+                }
                 false
             }
             Stream::Event(event) => {
@@ -235,13 +277,13 @@ impl Owner {
 
     /// Returns whether the event is new.
     fn note_event(&mut self, event: wire::Event) -> bool {
-        let kept = self.shared.records().note_event(event);
-        let is_new = kept.is_some();
-        if is_new {
-            self.due = self.due.min(self.earliest.max(Instant::now() + AFTER_EVENT));
-        }
-        kept.into_iter().for_each(|kept| self.shared.tell(News::Event(self.shared.name.clone(), kept)));
-        is_new
+        let at_ms = self.wall_ms(event.time_ns);
+        let Some(kept) = self.shared.records().note_event(event, at_ms) else { return false };
+        self.is_counted = true;
+        self.due = self.due.min(self.earliest.max(Instant::now() + AFTER_EVENT));
+        self.shared.keep(Kind::Event, (kept.at_ms, kept.id), &kept);
+        self.shared.tell(News::Event(self.shared.name.clone(), kept));
+        true
     }
 
     /// Notes the updates that the host's timeline shows, also those asked for elsewhere.

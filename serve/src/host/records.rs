@@ -6,24 +6,28 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wire::{Event, EventKind, Level, LogRecord};
 
 #[cfg(test)]
 mod tests;
 
 /// The most records of a log that are kept.
-const MAX_LOG: usize = 2000;
+pub(super) const MAX_LOG: usize = 2000;
 /// The most events that are kept.
-const MAX_EVENTS: usize = 1000;
+pub(super) const MAX_EVENTS: usize = 1000;
+/// The most by which the time of a host's boot changes with the clocks. A machine is not powered on twice within it.
+const CLOCK_STEP_MS: u64 = 60_000;
 /// The beginning of the record by which a host logs a roll-back, also of an update that was asked for elsewhere.
 const ROLLED_BACK: &str = "the update was rolled back after";
 
 /// A record, with the number that the service has given it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept<T> {
-    /// Rises by one with each record of this host, log and events apart, since the service started.
+    /// Rises by one with each record of this host, log and events apart, since the history began.
     pub id: u64,
+    /// When it was made, by the service's clock: milliseconds since 1970.
+    pub at_ms: u64,
     /// Records before it that were lost in the host.
     pub lost: u64,
     /// The record.
@@ -38,14 +42,24 @@ pub struct Records {
     pub log: VecDeque<Kept<LogRecord<'static>>>,
     /// The last events.
     pub events: VecDeque<Kept<Event>>,
+    /// Counts of all.
+    pub counts: Counts,
+}
+
+/// Counts of records, which the history keeps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counts {
     /// Number of events by kind.
-    pub kinds: BTreeMap<&'static str, u64>,
+    pub kinds: BTreeMap<String, u64>,
     /// Number of records of the log by level.
     pub levels: BTreeMap<Level, u64>,
     /// Number of records and events that were lost in the host.
     pub lost: u64,
     /// Updates that were rolled back.
     pub rolled_back: u64,
+    /// The host's last reading.
+    pub place: Option<Place>,
     /// The number expected next of each CPU's log.
     next: BTreeMap<u32, u64>,
     next_event: u64,
@@ -53,35 +67,58 @@ pub struct Records {
     last_event_id: u64,
 }
 
-impl Records {
+/// A moment in the life of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Images that have run since the machine was powered on.
+    pub generation: u64,
+    /// Nanoseconds since the host was entered.
+    pub uptime_ns: u64,
+    /// When it was entered, by the service's clock: milliseconds since 1970.
+    pub booted_ms: u64,
+}
+
+impl Place {
+    /// Returns whether the host was powered on again in between, while the service did not watch it.
+    pub fn is_before_power_on(self, now: Self) -> bool {
+        let is_back = (now.generation, now.uptime_ns) < (self.generation, self.uptime_ns);
+        is_back || now.booted_ms.abs_diff(self.booted_ms) > CLOCK_STEP_MS
+    }
+}
+
+impl Counts {
     /// The host begins to number again: it was powered on.
     pub fn begin_again(&mut self) {
         self.next.clear();
         self.next_event = 0;
     }
+}
 
+impl Records {
     /// Keeps a record of the log; `None` if it is there already.
-    pub fn note(&mut self, record: LogRecord<'static>) -> Option<Kept<LogRecord<'static>>> {
-        let next = self.next.entry(record.cpu).or_default();
+    pub fn note(&mut self, record: LogRecord<'static>, at_ms: u64) -> Option<Kept<LogRecord<'static>>> {
+        let counts = &mut self.counts;
+        let next = counts.next.entry(record.cpu).or_default();
         let lost = record.sequence.checked_sub(*next)?;
         *next = record.sequence.saturating_add(1);
-        self.last_id += 1;
-        self.lost = self.lost.saturating_add(lost);
-        *self.levels.entry(record.level).or_default() += 1;
-        self.rolled_back += u64::from(record.text.starts_with(ROLLED_BACK));
-        let kept = Kept { id: self.last_id, lost, record };
+        counts.last_id += 1;
+        counts.lost = counts.lost.saturating_add(lost);
+        *counts.levels.entry(record.level).or_default() += 1;
+        counts.rolled_back += u64::from(record.text.starts_with(ROLLED_BACK));
+        let kept = Kept { id: counts.last_id, at_ms, lost, record };
         keep(&mut self.log, kept.clone(), MAX_LOG);
         Some(kept)
     }
 
     /// Keeps an event; `None` if it is there already.
-    pub fn note_event(&mut self, event: Event) -> Option<Kept<Event>> {
-        let lost = event.sequence.checked_sub(self.next_event)?;
-        self.next_event = event.sequence.saturating_add(1);
-        self.last_event_id += 1;
-        self.lost = self.lost.saturating_add(lost);
-        *self.kinds.entry(kind(&event.kind)).or_default() += 1;
-        let kept = Kept { id: self.last_event_id, lost, record: event };
+    pub fn note_event(&mut self, event: Event, at_ms: u64) -> Option<Kept<Event>> {
+        let counts = &mut self.counts;
+        let lost = event.sequence.checked_sub(counts.next_event)?;
+        counts.next_event = event.sequence.saturating_add(1);
+        counts.last_event_id += 1;
+        counts.lost = counts.lost.saturating_add(lost);
+        *counts.kinds.entry(kind(&event.kind).to_owned()).or_default() += 1;
+        let kept = Kept { id: counts.last_event_id, at_ms, lost, record: event };
         keep(&mut self.events, kept.clone(), MAX_EVENTS);
         Some(kept)
     }

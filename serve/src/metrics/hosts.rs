@@ -23,7 +23,7 @@ pub(super) fn encode(all: &[Scraped], encoder: &mut DescriptorEncoder<'_>) -> fm
     family("baton_events", "Events of the host, by kind").counter(encoder, counted(events))?;
     family("baton_log_records", "Records of the host's log, by level").counter(encoder, counted(levels))?;
     let lost = family("baton_records_lost", "Events and records of the log that were lost in the host");
-    lost.counter(encoder, counted(|host, records| vec![(labels([("host", host)]), records.lost as f64)]))?;
+    lost.counter(encoder, counted(|host, records| vec![(labels([("host", host)]), records.counts.lost as f64)]))?;
     let errors = family("baton_hardware_errors", "Machine checks that the host has reported");
     errors.counter(encoder, counted(hardware_errors))
 }
@@ -33,19 +33,19 @@ fn of(scraped: &Scraped) -> Vec<(&'static str, String)> {
 }
 
 fn events(host: &str, records: &Records) -> Vec<Row> {
-    let rows = records.kinds.iter();
+    let rows = records.counts.kinds.iter();
     rows.map(|(kind, count)| (labels([("host", host), ("kind", kind)]), *count as f64)).collect()
 }
 
 fn levels(host: &str, records: &Records) -> Vec<Row> {
-    let rows = records.levels.iter();
+    let rows = records.counts.levels.iter();
     rows.map(|(level, count)| (labels([("host", host), ("level", &level.to_string())]), *count as f64)).collect()
 }
 
 /// Both kinds from the beginning on: an alert watches the rise from 0.
 fn hardware_errors(host: &str, records: &Records) -> Vec<Row> {
     let kinds = [("corrected", "hardware-error-corrected"), ("uncorrected", "hardware-error-uncorrected")];
-    let count = |kind| records.kinds.get(kind).copied().unwrap_or_default() as f64;
+    let count = |kind| records.counts.kinds.get(kind).copied().unwrap_or_default() as f64;
     kinds.map(|(name, kind)| (labels([("host", host), ("kind", name)]), count(kind))).into()
 }
 

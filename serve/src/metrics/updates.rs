@@ -18,7 +18,10 @@ pub(super) fn encode(all: &[Scraped], encoder: &mut DescriptorEncoder<'_>) -> fm
     let updates = family("baton_updates", "Updates of the host that its timeline has shown");
     updates.counter(encoder, each(|updates| updates.seen as f64))?;
     let back = family("baton_update_roll_backs", "Updates that were rolled back");
-    back.counter(encoder, all.iter().map(|scraped| (of(scraped), scraped.host.shared.records().rolled_back as f64)))?;
+    back.counter(
+        encoder,
+        all.iter().map(|scraped| (of(scraped), scraped.host.shared.records().counts.rolled_back as f64)),
+    )?;
     let blackout = family("baton_update_blackout", "Time in which guests stood still in an update").seconds();
     blackout
         .histogram(encoder, all.iter().map(|scraped| (of(scraped), scraped.host.shared.updates().blackouts.clone())))?;

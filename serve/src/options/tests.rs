@@ -12,6 +12,18 @@ fn the_command_line_is_consistent() {
 }
 
 #[test]
+fn the_history_is_bounded_unless_stated_otherwise() {
+    let parsed = |more: &[&str]| {
+        let options = Options::try_parse_from([&["baton serve", "--host", "a=lab:a"], more].concat());
+        options.map(|options| options.history)
+    };
+    assert_eq!(parsed(&[]).expect("accepted"), HistoryOptions::default());
+    for wrong in ["--history-days=0", "--history-size=3", "--history-size=65537", "--history-interval=0"] {
+        assert!(parsed(&[wrong]).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn a_place_that_lacks_a_part_is_refused_with_the_form() {
     for text in
         ["", "unix", "unix:", "tcp:9464", "tcp:localhost:9464", "tcp:127.0.0.1", "tcp:127.0.0.1:70000", "/run/x"]

@@ -60,7 +60,7 @@ function showHosts() {
 function choose(name, isByHand) {
   chosen = name;
   location.hash = name;
-  for (const id of ["guests", "cpus", "events", "timeline", "facts"]) at(id).replaceChildren();
+  for (const id of ["guests", "cpus", "hour", "events", "timeline", "facts"]) at(id).replaceChildren();
   at("answer").textContent = at("step").textContent = "";
   at("progress").value = 0;
   at("whole").href = `/api/v1/${of("timeline.html")}`;
@@ -69,6 +69,7 @@ function choose(name, isByHand) {
   refresh();
   readEvents();
   readTimeline();
+  readHour();
   if (isByHand) at("main").focus();
 }
 
@@ -291,6 +292,7 @@ function showHost(host) {
   if (host.name !== chosen) return;
   showFacts();
   refresh();
+  refreshHour();
   if (before !== host.state && host.state === "connected") { readEvents(); readTimeline(); }
 }
 

@@ -125,6 +125,7 @@ fn open(browser: &Path, folder: &Path, address: SocketAddr) -> Option<Browser> {
 #[test]
 fn a_person_sees_and_operates_hosts_in_a_browser() {
     let running = Running::start();
+    running.host.state.lock().expect("state").load_ns = 2_500_000;
     let (address, seen) = proxy(running.address);
     let opened = browser().and_then(|browser| open(&browser, running.folder.path(), address));
     let runs = opened.is_some() && seen.recv_timeout(START_LIMIT).is_ok_and(|report| report == "running");
@@ -140,6 +141,8 @@ fn a_person_sees_and_operates_hosts_in_a_browser() {
                     hosts: rack1 connected, rack2 unreachable\n\
                     guests: web running [stop reset pause], db stopped [start]\n\
                     cpu: 0 online 12.5 %\n\
+                    hour: web: now 0.25 CPUs, at most 0.25; CPU time of web over the last hour; true; \
+                    web, in CPUs, by five minutes: 0.25\n\
                     events: 0.000 s  host-ready\n\
                     asked: true no stop web? Its work is lost, as if its power were cut.\n\
                     no: false running\n\

@@ -13,7 +13,7 @@ use serde_json::Value;
 use serve::access::Role;
 use serve::api;
 use serve::listen::Door;
-use serve::options::{HostOption, Options, Place};
+use serve::options::{HistoryOptions, HostOption, Options, Place};
 use serve::service::Service;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -63,6 +63,7 @@ pub fn options(folder: &Path, hosts: &[(&str, &str)]) -> Options {
         insecure_loopback: false,
         audit: Some(folder.join("audit.jsonl")),
         refresh: Duration::from_millis(100),
+        history: HistoryOptions { history_interval: Duration::from_millis(100), ..HistoryOptions::default() },
     }
 }
 

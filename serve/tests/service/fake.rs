@@ -26,6 +26,9 @@ pub struct State {
     pub log: Vec<LogRecord<'static>>,
     pub points: Vec<TimelinePoint>,
     pub received: u64,
+    /// The figures of each vCPU, and the nanoseconds of 10 ms that it runs.
+    pub figures: VcpuPerf,
+    pub load_ns: u64,
     /// It answers nothing.
     pub is_mute: bool,
     /// An update is refused like this.
@@ -81,6 +84,8 @@ impl FakeHost {
             log: vec![log],
             points: vec![point(100, Name::FirstInstruction, Kind::Instant, 1)],
             received: 0,
+            figures: VcpuPerf { ran_ns: 1_500_000_000, waited_ns: 250_000_000, ..VcpuPerf::default() },
+            load_ns: 0,
             is_mute: false,
             refuses: None,
             answered: 0,
@@ -178,8 +183,9 @@ impl FakeHost {
                 ReplyBody::PciFunctions { survey: survey(), functions: vec![], next_index: None }
             }
             RequestBody::VmPerf { .. } => {
-                let latest = VcpuPerf { ran_ns: 1_500_000_000, waited_ns: 250_000_000, ..VcpuPerf::default() };
-                ReplyBody::Perf { asked_ns: 1, latest: Some(Box::new(latest)) }
+                state.figures.at_ns += 10_000_000;
+                state.figures.ran_ns += state.load_ns;
+                ReplyBody::Perf { asked_ns: 1, latest: Some(Box::new(state.figures.clone())) }
             }
             RequestBody::VmStart { name } => state.set(&name, VmState::Stopped, VmState::Running)?,
             RequestBody::VmStop { name } => state.set(&name, VmState::Running, VmState::Stopped)?,
@@ -195,7 +201,7 @@ impl FakeHost {
 }
 
 impl State {
-    fn event(&mut self, kind: EventKind) {
+    pub fn event(&mut self, kind: EventKind) {
         let sequence = self.events.len() as u64;
         self.events.push(Event { sequence, time_ns: 9, kind });
     }

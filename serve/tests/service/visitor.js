@@ -23,6 +23,13 @@ async function visit() {
   seen.push(`hosts: ${[...d.querySelectorAll("#hosts button")].map(b => b.textContent).join(", ")}`);
   seen.push(`guests: web ${state(d, "web")} [${order(d, "web")}], db ${state(d, "db")} [${order(d, "db")}]`);
   seen.push(`cpu: ${d.querySelector("#cpus tr").innerText.replace(/\s+/g, " ").trim()}`);
+  const hour = d => d.querySelector("#hour figure[data-of=web]");
+  await until("the last hour", d => /now 0.25/.test(hour(d)?.querySelector("figcaption").textContent));
+  const picture = hour(d).querySelector("svg"), table = hour(d).querySelector("table");
+  const names = picture.getAttribute("aria-labelledby").split(" ").map(id => d.getElementById(id).textContent);
+  seen.push(`hour: ${hour(d).querySelector("figcaption").textContent}; ${names[0]}; ${/at most 0.25; on average/.test(names[1])
+    && /^M[\d.]+,92/.test(picture.querySelector("path").getAttribute("d"))}; ${table.caption.textContent}: ${
+    [...table.tBodies[0].rows].at(-1).cells[2].textContent}`);
   await until("an event", d => d.querySelector("#events li"));
   seen.push(`events: ${[...d.querySelectorAll("#events li")].map(li => li.textContent.trim()).join(" | ")}`);
 

@@ -17,31 +17,31 @@ fn event(sequence: u64) -> Event {
 fn a_record_that_comes_twice_is_kept_once_and_a_hole_is_counted() {
     let mut records = Records::default();
     let kept = |kept: Option<Kept<LogRecord<'_>>>| kept.map(|kept| (kept.id, kept.lost));
-    assert_eq!(kept(records.note(record(0, 0, "a"))), Some((1, 0)));
-    assert_eq!(kept(records.note(record(1, 2, "b"))), Some((2, 2)));
-    assert_eq!(kept(records.note(record(0, 0, "a"))), None);
-    assert_eq!((records.log.len(), records.lost), (2, 2));
-    assert_eq!(records.levels[&Level::Info], 2);
+    assert_eq!(kept(records.note(record(0, 0, "a"), 0)), Some((1, 0)));
+    assert_eq!(kept(records.note(record(1, 2, "b"), 0)), Some((2, 2)));
+    assert_eq!(kept(records.note(record(0, 0, "a"), 0)), None);
+    assert_eq!((records.log.len(), records.counts.lost), (2, 2));
+    assert_eq!(records.counts.levels[&Level::Info], 2);
 }
 
 #[test]
 fn a_host_that_was_powered_on_again_is_heard_and_its_numbers_go_on() {
     let mut records = Records::default();
     for sequence in 0..3 {
-        records.note_event(event(sequence));
+        records.note_event(event(sequence), 0);
     }
-    assert!(records.note_event(event(0)).is_none());
-    records.begin_again();
-    assert_eq!(records.note_event(event(0)).map(|kept| (kept.id, kept.lost)), Some((4, 0)));
-    assert_eq!(records.kinds["host-ready"], 4);
+    assert!(records.note_event(event(0), 0).is_none());
+    records.counts.begin_again();
+    assert_eq!(records.note_event(event(0), 0).map(|kept| (kept.id, kept.lost)), Some((4, 0)));
+    assert_eq!(records.counts.kinds["host-ready"], 4);
 }
 
 #[test]
 fn a_roll_back_is_counted_if_the_update_was_asked_for_elsewhere() {
     let mut records = Records::default();
-    records.note(record(0, 0, "the update was rolled back after 120 us, and guests go on in the old image: x"));
-    records.note(record(0, 1, "ready"));
-    assert_eq!(records.rolled_back, 1);
+    records.note(record(0, 0, "the update was rolled back after 120 us, and guests go on in the old image: x"), 0);
+    records.note(record(0, 1, "ready"), 0);
+    assert_eq!(records.counts.rolled_back, 1);
 }
 
 #[test]
@@ -59,6 +59,37 @@ fn an_event_is_counted_under_the_name_that_its_json_has() {
     }
 }
 
+#[test]
+fn counts_come_back_from_the_history_and_records_follow_where_they_ended() {
+    let mut records = Records::default();
+    records.note(record(3, 0, "a"), 5);
+    records.note_event(event(0), 6);
+    let json = serde_json::to_vec(&records.counts).expect("JSON");
+    let counts: Counts = serde_json::from_slice(&json).expect("the same");
+    let mut again = Records { counts, ..Records::default() };
+    assert_eq!(again.counts, records.counts);
+    assert!(again.note(record(3, 0, "a"), 5).is_none() && again.note_event(event(0), 6).is_none());
+    let kept = again.note(record(3, 1, "b"), 7).expect("it is new");
+    assert_eq!((kept.id, kept.at_ms, kept.lost), (2, 7, 0));
+    let json = serde_json::to_vec(&kept).expect("JSON");
+    assert_eq!(serde_json::from_slice::<Kept<LogRecord<'static>>>(&json).expect("the same"), kept);
+}
+
+#[test]
+fn a_power_on_while_nobody_watched_is_noticed() {
+    let before = Place { generation: 2, uptime_ns: 100, booted_ms: 1_000_000 };
+    let cases = [
+        (Place { generation: 2, uptime_ns: 200, booted_ms: 1_000_900 }, false),
+        (Place { generation: 3, uptime_ns: 50, booted_ms: 999_000 }, false),
+        (Place { generation: 2, uptime_ns: 99, booted_ms: 1_000_000 }, true),
+        (Place { generation: 1, uptime_ns: 200, booted_ms: 1_000_000 }, true),
+        (Place { generation: 3, uptime_ns: 200, booted_ms: 1_061_000 }, true),
+    ];
+    for (now, expected) in cases {
+        assert_eq!(before.is_before_power_on(now), expected, "{now:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn whatever_a_host_sends_memory_is_bounded_and_ids_rise(
@@ -66,8 +97,8 @@ proptest! {
     ) {
         let mut records = Records::default();
         for (cpu, sequence) in sent {
-            records.note(record(cpu, sequence, ""));
-            records.note_event(event(sequence));
+            records.note(record(cpu, sequence, ""), 0);
+            records.note_event(event(sequence), 0);
         }
         prop_assert!(records.log.len() <= MAX_LOG && records.events.len() <= MAX_EVENTS);
         prop_assert!(records.log.iter().zip(records.log.iter().skip(1)).all(|(a, b)| a.id + 1 == b.id));

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `baton top` shows: the use of a host's CPUs, and its guests, between two readings.
+//!
+//! | module | responsibility |
+//! |---|---|
+//! | [`reading`] | one reading of a host |
+//! | [`rates`] | shares and rates between two of them |
+//! | [`text`] | their form in cells |
+//! | [`screen`] | a terminal's picture of them, and its keys |
+
+mod rates;
+mod reading;
+#[cfg(test)]
+mod samples;
+mod screen;
+mod text;
+
+pub use rates::{CpuRow, GuestRow, HostRow, Sort, View, between};
+pub use reading::{Reading, read};
+pub use screen::{Flow, Screen};
+pub use text::tables;

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The thread that writes the history: what comes within a second is one transaction.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use super::store::{Item, Store};
+use super::{HistoryError, Shared};
+use crate::clock;
+
+/// The time that a transaction waits for more, and the most that it takes.
+const BATCH_TIME: Duration = Duration::from_secs(1);
+const BATCH: usize = 1024;
+/// The pause before a file that could not be used is opened again.
+const RETRY: Duration = Duration::from_secs(10);
+/// Old records are removed at this interval, and whenever this part of the size was written.
+const PRUNE_EVERY: Duration = Duration::from_secs(300);
+const PRUNE_PART: u64 = 16;
+
+/// The thread's own things.
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    retry: Instant,
+    prune: Instant,
+    written: u64,
+}
+
+impl Writer {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, retry: Instant::now() + RETRY, prune: Instant::now(), written: 0 }
+    }
+
+    /// Writes until the last sender is gone.
+    pub(super) fn run(mut self, queue: &Receiver<Item>) {
+        while let Some(items) = batch(queue) {
+            match self.store() {
+                Some(store) => {
+                    let result = self.write(&store, &items);
+                    drop(store);
+                    if let Err(error) = result {
+                        self.shared.lose(items.len());
+                        self.shared.fail(error);
+                        self.retry = Instant::now() + RETRY;
+                    }
+                }
+                None => self.shared.lose(items.len()),
+            }
+        }
+    }
+
+    /// Returns the store, opened again if it is time for that.
+    fn store(&mut self) -> Option<Arc<Store>> {
+        let store = self.shared.store().ok();
+        if store.is_some() || Instant::now() < self.retry {
+            return store;
+        }
+        self.retry = Instant::now() + RETRY;
+        self.shared.open();
+        self.shared.store().ok()
+    }
+
+    fn write(&mut self, store: &Store, items: &[Item]) -> Result<(), HistoryError> {
+        let limit = self.shared.limits.bytes;
+        if !items.is_empty() {
+            let bytes = store.write(items)?;
+            self.written += bytes;
+            self.shared.kept().bytes += bytes;
+        }
+        if Instant::now() >= self.prune || self.written >= limit / PRUNE_PART {
+            let bytes = store.prune(clock::now_ms())?;
+            self.shared.kept().bytes = bytes;
+            (self.prune, self.written) = (Instant::now() + PRUNE_EVERY, 0);
+        }
+        Ok(())
+    }
+}
+
+/// Takes what comes within a moment; `None` at the end. It may be empty.
+fn batch(queue: &Receiver<Item>) -> Option<Vec<Item>> {
+    let mut items = match queue.recv_timeout(PRUNE_EVERY) {
+        Ok(item) => vec![item],
+        Err(RecvTimeoutError::Timeout) => return Some(Vec::new()),
+        Err(RecvTimeoutError::Disconnected) => return None,
+    };
+    let end = Instant::now() + BATCH_TIME;
+    while items.len() < BATCH {
+        match queue.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(item) => items.push(item),
+            Err(_) => break,
+        }
+    }
+    Some(items)
+}
