@@ -99,8 +99,8 @@ impl GuestConfig {
     }
 
     /// A number that differs where what the bundle states of a guest differs: FNV-1a over its encoding. 0 if it cannot
-    /// be encoded. Without functions, without virtio, network and socket devices and disks, without keys of SMBIOS and a
-    /// CPU model, it is the number that release 0.1.0 computes.
+    /// be encoded. Without functions, without virtio, network and socket devices and disks, without keys of SMBIOS and
+    /// a CPU model, it is the number that release 0.1.0 computes.
     pub fn digest(&self) -> u64 {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x100_0000_01b3;

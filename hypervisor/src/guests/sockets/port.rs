@@ -4,14 +4,15 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::AtomicBool;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use spin::{Mutex, Once};
 use vm::devices::pci::Endpoint;
-use vm::devices::virtio::{Chain, Virtio};
-use vm::devices::vsock::Vsock;
+use vm::devices::virtio::{Chain, Fault, Io, Virtio};
+use vm::devices::vsock::{HOST_CID, Vsock};
 
-use crate::guests::forwarding::Run;
+use crate::arch::guest_memory::GuestRam;
+use crate::guests::forwarding::{Run, work};
 
 /// The ports of all guests with sockets, in the bundle's order.
 pub static SOCKETS: Once<Vec<Port>> = Once::new();
@@ -61,4 +62,21 @@ pub struct Socket {
 /// All ports.
 pub fn ports() -> &'static [Port] {
     SOCKETS.get().map_or(&[], |ports| ports)
+}
+
+/// The port of a guest, and its number.
+pub(super) fn find(cid: u32) -> Option<(usize, &'static Port)> {
+    ports().iter().enumerate().find(|(_, port)| port.cid == cid)
+}
+
+/// Works with the device at a port. False if its guest does not run, or its driver has done what it must not.
+pub(super) fn with(port: &Port, mut act: impl FnMut(&mut Vsock, &mut Io<'_>, &GuestRam) -> Result<(), Fault>) -> bool {
+    let plugged = port.plugged.lock();
+    plugged.as_ref().is_some_and(|plugged| {
+        let memory = plugged.run.machine().memory();
+        if port.has_old_streams.load(Ordering::Relaxed) && port.has_old_streams.swap(false, Ordering::Relaxed) {
+            work(&*plugged.run, None, &plugged.device, &mut |vsock, io| vsock.reset_all_of(HOST_CID, io));
+        }
+        work(&*plugged.run, None, &plugged.device, &mut |vsock, io| act(vsock, io, memory))
+    })
 }

@@ -6,9 +6,8 @@ use core::sync::atomic::Ordering;
 use vm::devices::virtio::{Chain, Fault, Io};
 use vm::devices::vsock::{HOST_CID, Header, Packet, Received, Taken, Vsock};
 
-use super::port::{Port, Sender, Socket, ports};
+use super::port::{Port, Sender, Socket, find, ports, with};
 use super::streams;
-use crate::arch::guest_memory::GuestRam;
 use crate::arch::{cpu, timer};
 use crate::guests::forwarding::{Between, Run, work};
 
@@ -90,23 +89,6 @@ pub fn reset_peers(cid: u32) {
 
 fn in_us(us: u64) -> Option<u64> {
     Some(cpu::tsc() + timer::us_to_ticks(us))
-}
-
-/// The port of a guest, and its number.
-pub(super) fn find(cid: u32) -> Option<(usize, &'static Port)> {
-    ports().iter().enumerate().find(|(_, port)| port.cid == cid)
-}
-
-/// Works with the device at a port. False if its guest does not run, or its driver has done what it must not.
-pub(super) fn with(port: &Port, mut act: impl FnMut(&mut Vsock, &mut Io<'_>, &GuestRam) -> Result<(), Fault>) -> bool {
-    let plugged = port.plugged.lock();
-    plugged.as_ref().is_some_and(|plugged| {
-        let memory = plugged.run.machine().memory();
-        if port.has_old_streams.load(Ordering::Relaxed) && port.has_old_streams.swap(false, Ordering::Relaxed) {
-            work(&*plugged.run, None, &plugged.device, &mut |vsock, io| vsock.reset_all_of(HOST_CID, io));
-        }
-        work(&*plugged.run, None, &plugged.device, &mut |vsock, io| act(vsock, io, memory))
-    })
 }
 
 impl Own<'_> {

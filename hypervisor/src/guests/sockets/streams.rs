@@ -14,7 +14,7 @@ use vm::devices::virtio::Chain;
 use vm::devices::vsock::{Address, HEADER_BYTES, Outgoing, Packet, Received};
 use vm::memory::GuestMemory;
 
-use super::sending::{find, with};
+use super::port::{find, with};
 use crate::arch::cpu;
 use crate::guests::forwarding::Run;
 use crate::guests::guest::GUESTS;
