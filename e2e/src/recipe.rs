@@ -8,19 +8,18 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use baton::config::{Config, Device, Guest, Host as HostConfig, Image, Iommu};
 use baton::size::Size;
-use bundle::{CpuModel, NetworkConfig, OnPanic, Pmu, SmbiosConfig, VirtioDevices, WhenDone};
+use bundle::{NetworkConfig, WhenDone};
 use lab::bochs::Bochs;
 use lab::{Accelerator, Hardware, Lab, Machine, RunDir};
 use seal::PublicKey;
 use tempfile::TempDir;
 
 use crate::host::Host;
-use crate::place::{Build, Emulator, Kernel, built};
+use crate::place::{Build, Emulator, Kernel};
 
-/// Memory of a Linux guest.
-const LINUX_MEMORY: Size = Size::mebibytes(256);
-/// Memory of a guest of ours that is only a program.
-const TINY_MEMORY: Size = Size::mebibytes(16);
+mod guests;
+
+pub use self::guests::{linux, program, tiny};
 
 /// All that an emulator has, but for CMPXCHG16B: QEMU 7.2 damages the flags when several CPUs execute it at once,
 /// and Linux 6.12 crashes of that, with or without a hypervisor below.
@@ -252,47 +251,6 @@ impl Recipe {
 impl Default for Recipe {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-/// A Linux guest whose agent does `tasks` (`guests/README.md`).
-pub fn linux(name: &str, kernel: Kernel, tasks: &str) -> Result<Guest> {
-    let initrd = Some(built("guests/initramfs.cpio")?);
-    // Warnings, and all that is worse: what else it has to report costs a quarter of its boot in exits.
-    let cmdline = format!("console=ttyS0 loglevel=5 agent={tasks}");
-    Ok(Guest { initrd, cmdline, memory: LINUX_MEMORY, ..program(name, kernel.file()?) })
-}
-
-/// A guest that is one of our own programs, `target/guests/<program>.elf`, with a debug-exit port.
-pub fn tiny(name: &str, file: &str, cmdline: &str) -> Result<Guest> {
-    let kernel = built(&format!("guests/{file}.elf"))?;
-    Ok(Guest { cmdline: cmdline.to_owned(), debug_exit: true, ..program(name, kernel) })
-}
-
-/// A guest with any file as its kernel.
-pub fn program(name: &str, kernel: PathBuf) -> Guest {
-    Guest {
-        name: name.to_owned(),
-        kernel,
-        initrd: None,
-        modules: Vec::new(),
-        cmdline: String::new(),
-        vcpus: 1,
-        memory: TINY_MEMORY,
-        debug_exit: false,
-        weight: 100,
-        on_panic: OnPanic::default(),
-        hung_s: 10,
-        pmu: Pmu::Off,
-        pmu_events: None,
-        autostart: true,
-        functions: Vec::new(),
-        virtio: VirtioDevices::default(),
-        nics: Vec::new(),
-        vsock: None,
-        cpu: CpuModel::Host,
-        smbios: SmbiosConfig::default(),
-        disks: Vec::new(),
     }
 }
 

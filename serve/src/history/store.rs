@@ -8,26 +8,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use redb::backends::InMemoryBackend;
-use redb::{
-    Builder, Database, Error, ReadableDatabase as _, ReadableTable as _, StorageBackend, Table, TableDefinition,
-};
-use redb::{Key, WriteTransaction};
+use redb::{Builder, Database, Error, ReadableDatabase as _, ReadableTable as _, StorageBackend};
 use serde::de::DeserializeOwned;
 
+use self::tables::{BY_TIME, STATES, insert};
 use super::HistoryError;
 
+mod tables;
 #[cfg(test)]
 mod tests;
 
-/// Records by host, time in milliseconds since 1970, and number.
-type Records = TableDefinition<'static, (&'static str, u64, u64), &'static [u8]>;
-const EVENTS: Records = TableDefinition::new("events");
-const LOG: Records = TableDefinition::new("log");
-/// Samples, in the same form; their number is 0.
-const SAMPLES: Records = TableDefinition::new("samples");
-const BY_TIME: [Records; 3] = [EVENTS, LOG, SAMPLES];
-/// What is known of each host.
-const STATES: TableDefinition<'static, &'static str, &'static [u8]> = TableDefinition::new("states");
+pub use self::tables::{Item, Kind};
 
 /// The database's cache.
 const CACHE_BYTES: usize = 4 << 20;
@@ -35,52 +26,6 @@ const CACHE_BYTES: usize = 4 << 20;
 const GROWTH: u64 = 2;
 /// Each round of pruning removes at least an eighth of the time that is kept.
 const ROUNDS: u32 = 40;
-
-/// The kind of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// An event.
-    Event,
-    /// A record of the log.
-    Log,
-    /// A sample of metrics.
-    Sample,
-}
-
-impl Kind {
-    fn table(self) -> Records {
-        match self {
-            Self::Event => EVENTS,
-            Self::Log => LOG,
-            Self::Sample => SAMPLES,
-        }
-    }
-}
-
-/// Something to be kept.
-#[derive(Clone, Debug)]
-pub enum Item {
-    /// A record of a host.
-    Record {
-        /// Its kind.
-        kind: Kind,
-        /// The host.
-        host: String,
-        /// Milliseconds since 1970.
-        at_ms: u64,
-        /// Its number.
-        id: u64,
-        /// The record in JSON.
-        json: Vec<u8>,
-    },
-    /// What is known of a host, in JSON.
-    State {
-        /// The host.
-        host: String,
-        /// What is known.
-        json: Vec<u8>,
-    },
-}
 
 /// The most that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -276,35 +221,4 @@ fn builder() -> Builder {
     let mut builder = Builder::new();
     builder.set_cache_size(CACHE_BYTES);
     builder
-}
-
-fn insert(transaction: &WriteTransaction, items: &[Item]) -> Result<u64, Error> {
-    let [mut events, mut log, mut samples] =
-        [transaction.open_table(EVENTS)?, transaction.open_table(LOG)?, transaction.open_table(SAMPLES)?];
-    let mut states = transaction.open_table(STATES)?;
-    let mut bytes = 0;
-    for item in items {
-        match item {
-            Item::Record { kind, host, at_ms, id, json } => {
-                let table = match kind {
-                    Kind::Event => &mut events,
-                    Kind::Log => &mut log,
-                    Kind::Sample => &mut samples,
-                };
-                put(table, (host, *at_ms, *id), json)?;
-                bytes += (host.len() + 16 + json.len()) as u64;
-            }
-            Item::State { host, json } => put(&mut states, &**host, json)?,
-        }
-    }
-    Ok(bytes)
-}
-
-fn put<'k, K: Key + 'static>(
-    table: &mut Table<'_, K, &'static [u8]>,
-    key: K::SelfType<'k>,
-    json: &[u8],
-) -> Result<(), Error> {
-    table.insert(key, json)?;
-    Ok(())
 }

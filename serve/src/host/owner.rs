@@ -13,8 +13,9 @@ use anyhow::{Result, ensure};
 use baton::client::Client;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use wire::{EventKind, HostInfo, ReplyBody, RequestBody, Stream, Subscription, VmInfo, VmState};
+use wire::{EventKind, HostInfo, ReplyBody, RequestBody, Stream, Subscription};
 
+use super::snapshot::vcpus;
 use super::{Job, Link, News, Place, Shared, Snapshot};
 use crate::clock;
 use crate::history::{Kind, Sampler};
@@ -28,8 +29,6 @@ const AFTER_EVENT: Duration = Duration::from_millis(100);
 const SHARE: u32 = 10;
 /// What a host sends unasked.
 const WANTED: Subscription = Subscription { log: true, events: true, consoles: false };
-/// The most vCPUs of which figures are read.
-const MAX_VCPUS: usize = 256;
 
 /// The thread's own things.
 pub(super) struct Owner {
@@ -294,10 +293,4 @@ impl Owner {
         self.shared.keep_runs(runs);
         Ok(())
     }
-}
-
-/// The vCPUs of guests that run.
-fn vcpus(guests: &[VmInfo]) -> Vec<(String, u32)> {
-    let running = guests.iter().filter(|vm| matches!(vm.state, VmState::Running | VmState::Hung | VmState::Panicked));
-    running.flat_map(|vm| (0..vm.vcpus).map(|vcpu| (vm.name.clone(), vcpu))).take(MAX_VCPUS).collect()
 }

@@ -4,6 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// The most vCPUs of which figures are read.
+const MAX_VCPUS: usize = 256;
+
 use baton::connection::Address;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -139,4 +142,10 @@ pub struct Status {
     pub guests: usize,
     /// Those of them that run.
     pub guests_running: usize,
+}
+
+/// The vCPUs of guests that run.
+pub(super) fn vcpus(guests: &[VmInfo]) -> Vec<(String, u32)> {
+    let running = guests.iter().filter(|vm| matches!(vm.state, VmState::Running | VmState::Hung | VmState::Panicked));
+    running.flat_map(|vm| (0..vm.vcpus).map(|vcpu| (vm.name.clone(), vcpu))).take(MAX_VCPUS).collect()
 }
