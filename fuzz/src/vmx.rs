@@ -9,7 +9,7 @@ use ::vmx::ept::{self, Ept, Limits};
 use ::vmx::event::{Injection, has_unblocked_nmi};
 use ::vmx::exit::{Cause, decode};
 use ::vmx::msr;
-use ::vmx::{Capabilities, Control, Controls, Field, Field16, Field32, Field64, FieldNatural, Request, Vmcs};
+use ::vmx::{Capabilities, Control, Controls, Field, Field32, Request, Vmcs};
 use paging::{Entry, Format};
 use vm::exit::Exit;
 
@@ -94,39 +94,12 @@ struct Anything<'a> {
     fields: RefCell<BTreeMap<u32, u64>>,
 }
 
-impl Anything<'_> {
-    fn get(&self, field: impl Field) -> u64 {
+impl Vmcs for Anything<'_> {
+    fn vmread(&self, field: impl Field) -> u64 {
         *self.fields.borrow_mut().entry(field.encoding()).or_insert_with(|| self.input.borrow_mut().number())
     }
 
-    fn set(&mut self, field: impl Field, value: u64) {
+    fn vmwrite(&mut self, field: impl Field, value: u64) {
         self.fields.borrow_mut().insert(field.encoding(), value);
-    }
-}
-
-impl Vmcs for Anything<'_> {
-    fn read_16(&self, field: Field16) -> u16 {
-        self.get(field) as u16
-    }
-    fn read_32(&self, field: Field32) -> u32 {
-        self.get(field) as u32
-    }
-    fn read_64(&self, field: Field64) -> u64 {
-        self.get(field)
-    }
-    fn read_natural(&self, field: FieldNatural) -> u64 {
-        self.get(field)
-    }
-    fn write_16(&mut self, field: Field16, value: u16) {
-        self.set(field, value.into());
-    }
-    fn write_32(&mut self, field: Field32, value: u32) {
-        self.set(field, value.into());
-    }
-    fn write_64(&mut self, field: Field64, value: u64) {
-        self.set(field, value);
-    }
-    fn write_natural(&mut self, field: FieldNatural, value: u64) {
-        self.set(field, value);
     }
 }

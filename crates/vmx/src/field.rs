@@ -14,26 +14,56 @@ pub use bits_64::Field64;
 pub use define::Field;
 pub use natural::FieldNatural;
 
-/// A VMCS: VMREAD and VMWRITE on the machine, plain data in tests.
+/// A VMCS: VMREAD and VMWRITE on the machine, plain data in tests. The two instructions are the same for all widths: a
+/// narrower field is read with zeros above it, and what is written above it is ignored.
 ///
 /// Only fields that exist are passed ([`Field::exists`]): the instructions fail for all others.
 pub trait Vmcs {
+    /// Reads a field.
+    fn vmread(&self, field: impl Field) -> u64;
+    /// Writes a field.
+    fn vmwrite(&mut self, field: impl Field, value: u64);
+
     /// Reads a field of 16 bits.
-    fn read_16(&self, field: Field16) -> u16;
+    #[inline]
+    fn read_16(&self, field: Field16) -> u16 {
+        self.vmread(field) as u16
+    }
     /// Reads a field of 32 bits.
-    fn read_32(&self, field: Field32) -> u32;
+    #[inline]
+    fn read_32(&self, field: Field32) -> u32 {
+        self.vmread(field) as u32
+    }
     /// Reads a field of 64 bits.
-    fn read_64(&self, field: Field64) -> u64;
+    #[inline]
+    fn read_64(&self, field: Field64) -> u64 {
+        self.vmread(field)
+    }
     /// Reads a field of natural width: 64 bits on a 64-bit CPU.
-    fn read_natural(&self, field: FieldNatural) -> u64;
+    #[inline]
+    fn read_natural(&self, field: FieldNatural) -> u64 {
+        self.vmread(field)
+    }
     /// Writes a field of 16 bits.
-    fn write_16(&mut self, field: Field16, value: u16);
+    #[inline]
+    fn write_16(&mut self, field: Field16, value: u16) {
+        self.vmwrite(field, value.into());
+    }
     /// Writes a field of 32 bits.
-    fn write_32(&mut self, field: Field32, value: u32);
+    #[inline]
+    fn write_32(&mut self, field: Field32, value: u32) {
+        self.vmwrite(field, value.into());
+    }
     /// Writes a field of 64 bits.
-    fn write_64(&mut self, field: Field64, value: u64);
+    #[inline]
+    fn write_64(&mut self, field: Field64, value: u64) {
+        self.vmwrite(field, value);
+    }
     /// Writes a field of natural width.
-    fn write_natural(&mut self, field: FieldNatural, value: u64);
+    #[inline]
+    fn write_natural(&mut self, field: FieldNatural, value: u64) {
+        self.vmwrite(field, value);
+    }
 }
 
 /// A field with the value that it holds.

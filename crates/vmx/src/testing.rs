@@ -9,7 +9,7 @@ use proptest::sample::Index;
 
 use crate::capability::Capabilities;
 use crate::control::Controls;
-use crate::field::{Field, Field16, Field32, Field64, FieldNatural, Vmcs};
+use crate::field::{Field, Vmcs};
 use crate::msr;
 use crate::unusable::Unusable;
 
@@ -77,42 +77,17 @@ impl Image {
         let at = which.index(self.fields.len());
         *self.fields.values_mut().nth(at).expect("it has been written") = value;
     }
+}
 
-    fn get(&self, field: impl Field) -> u64 {
+impl Vmcs for Image {
+    fn vmread(&self, field: impl Field) -> u64 {
         assert!(field.exists(self.allowed), "VMREAD of {:#x}", field.encoding());
         self.read.borrow_mut().push(field.encoding());
         self.fields.get(&field.encoding()).copied().unwrap_or_default()
     }
 
-    fn set(&mut self, field: impl Field, value: u64) {
+    fn vmwrite(&mut self, field: impl Field, value: u64) {
         assert!(field.exists(self.allowed), "VMWRITE of {:#x}", field.encoding());
         self.fields.insert(field.encoding(), value);
-    }
-}
-
-impl Vmcs for Image {
-    fn read_16(&self, field: Field16) -> u16 {
-        self.get(field) as u16
-    }
-    fn read_32(&self, field: Field32) -> u32 {
-        self.get(field) as u32
-    }
-    fn read_64(&self, field: Field64) -> u64 {
-        self.get(field)
-    }
-    fn read_natural(&self, field: FieldNatural) -> u64 {
-        self.get(field)
-    }
-    fn write_16(&mut self, field: Field16, value: u16) {
-        self.set(field, value.into());
-    }
-    fn write_32(&mut self, field: Field32, value: u32) {
-        self.set(field, value.into());
-    }
-    fn write_64(&mut self, field: Field64, value: u64) {
-        self.set(field, value);
-    }
-    fn write_natural(&mut self, field: FieldNatural, value: u64) {
-        self.set(field, value);
     }
 }
