@@ -149,6 +149,27 @@ copy_drivers() {
   done
 }
 
+# Copies the libraries of a program to where the dynamic loader of a tree looks by itself: a third argument names folders
+# that come before this machine's. The loader's own name is the line of ldd without an arrow.
+copy_libraries() {
+  local program=$1 tree=$2 library
+  for library in $(LD_LIBRARY_PATH="${3:-}" ldd "$program" | grep -oE '(=> |^\s*)/[^ ]+' | grep -oE '/.*'); do
+    case "$library" in
+    */ld-linux-*) cp -L "$library" "$tree/lib64/" ;;
+    *) cp -L "$library" "$tree/lib/" ;;
+    esac
+  done
+}
+
+# Makes an initramfs of a tree, the same bytes from the same files.
+pack() {
+  local tree=$1 image=$2
+  find "$tree" -exec touch -h -d @0 {} +
+  (cd "$tree" && find . | LC_ALL=C sort | cpio --quiet --reproducible -o -H newc -R 0:0) >"$image.part"
+  mv "$image.part" "$image"
+  say "target/guests/$(basename "$image"), $(stat -c %s "$image") bytes"
+}
+
 # An initramfs of the agent as /init, and busybox with a link for each of its programs. Uncompressed: an emulated guest
 # copies 3 MiB sooner than it inflates one.
 build_initramfs() {
@@ -163,16 +184,13 @@ build_initramfs() {
     [[ "$applet" == busybox ]] || ln -s busybox "$tree/bin/$applet"
   done
   copy_drivers "$tree"
-  find "$tree" -exec touch -h -d @0 {} +
-  (cd "$tree" && find . | LC_ALL=C sort | cpio --quiet --reproducible -o -H newc -R 0:0) >"$image.part"
-  mv "$image.part" "$image"
-  say "target/guests/initramfs.cpio, $(stat -c %s "$image") bytes"
+  pack "$tree" "$image"
 }
 
 # An initramfs of kexec with its libraries, busybox, and the /init that replaces the running Linux. Tests and benches
 # add what by (guests/kexec/init.sh).
 build_kexec_initramfs() {
-  local tree="$GUESTS/kexec" image="$GUESTS/kexec.cpio" folder="$TARGET/kexec-tools" program library busybox
+  local tree="$GUESTS/kexec" image="$GUESTS/kexec.cpio" folder="$TARGET/kexec-tools" program busybox
   [[ -d "$folder" ]] || return 0
   program=$(find "$folder" -path "*/sbin/kexec" | head -n 1)
   [[ -n "$program" ]] || return 0
@@ -183,24 +201,14 @@ build_kexec_initramfs() {
   cp "$ROOT/guests/kexec/init.sh" "$tree/init"
   cp "$busybox" "$tree/bin/busybox"
   cp "$program" "$tree/sbin/kexec"
-  # Libraries go where the dynamic loader looks by itself; its own name is the line without an arrow.
-  for library in $(LD_LIBRARY_PATH="$folder/usr/lib/x86_64-linux-gnu:$folder/lib/x86_64-linux-gnu" ldd "$program" |
-    grep -oE '(=> |^\s*)/[^ ]+' | grep -oE '/.*'); do
-    case "$library" in
-    */ld-linux-*) cp -L "$library" "$tree/lib64/" ;;
-    *) cp -L "$library" "$tree/lib/" ;;
-    esac
-  done
-  find "$tree" -exec touch -h -d @0 {} +
-  (cd "$tree" && find . | LC_ALL=C sort | cpio --quiet --reproducible -o -H newc -R 0:0) >"$image.part"
-  mv "$image.part" "$image"
-  say "target/guests/kexec.cpio, $(stat -c %s "$image") bytes"
+  copy_libraries "$program" "$tree" "$folder/usr/lib/x86_64-linux-gnu:$folder/lib/x86_64-linux-gnu"
+  pack "$tree" "$image"
 }
 
 # An initramfs of nbdkit with its libraries, the plugin and the filter that the storage guest of tests has, busybox, and
 # the /init that serves a disk (guests/nbdkit/init.sh). Tests add the drivers.
 build_nbdkit_initramfs() {
-  local tree="$GUESTS/nbdkit" image="$GUESTS/nbdkit.cpio" folder="$TARGET/nbdkit" program library busybox parts
+  local tree="$GUESTS/nbdkit" image="$GUESTS/nbdkit.cpio" folder="$TARGET/nbdkit" program busybox parts
   program="$folder/usr/bin/nbdkit"
   [[ -x "$program" ]] || return 0
   busybox=$(busybox_program)
@@ -213,17 +221,8 @@ build_nbdkit_initramfs() {
   cp "$program" "$tree/bin/nbdkit"
   cp "$folder/$parts/plugins/nbdkit-file-plugin.so" "$tree/$parts/plugins/"
   cp "$folder/$parts/filters/nbdkit-noparallel-filter.so" "$tree/$parts/filters/"
-  for library in $(LD_LIBRARY_PATH="$folder/usr/lib/x86_64-linux-gnu" ldd "$program" |
-    grep -oE '(=> |^\s*)/[^ ]+' | grep -oE '/.*'); do
-    case "$library" in
-    */ld-linux-*) cp -L "$library" "$tree/lib64/" ;;
-    *) cp -L "$library" "$tree/lib/" ;;
-    esac
-  done
-  find "$tree" -exec touch -h -d @0 {} +
-  (cd "$tree" && find . | LC_ALL=C sort | cpio --quiet --reproducible -o -H newc -R 0:0) >"$image.part"
-  mv "$image.part" "$image"
-  say "target/guests/nbdkit.cpio, $(stat -c %s "$image") bytes"
+  copy_libraries "$program" "$tree" "$folder/usr/lib/x86_64-linux-gnu"
+  pack "$tree" "$image"
 }
 
 # An initramfs of the program that runs one guest by KVM, and the modules that it loads, where set-up has fetched a
@@ -244,16 +243,13 @@ build_kvm_initramfs() {
     *) return 0 ;;
     esac
   done
-  find "$tree" -exec touch -h -d @0 {} +
-  (cd "$tree" && find . | LC_ALL=C sort | cpio --quiet --reproducible -o -H newc -R 0:0) >"$image.part"
-  mv "$image.part" "$image"
-  say "target/guests/kvm.cpio, $(stat -c %s "$image") bytes"
+  pack "$tree" "$image"
 }
 
 # An initramfs of Linux's own perf with its libraries, busybox, a program whose profile is known, and the /init that
 # does what the command line says (guests/perf/init.sh).
 build_perf_initramfs() {
-  local tree="$GUESTS/perf" image="$GUESTS/perf.cpio" program target busybox library
+  local tree="$GUESTS/perf" image="$GUESTS/perf.cpio" program target busybox
   program=$(command -v perf) || return 0
   [[ "$(file -bL "$program" 2>/dev/null || head -c 4 "$program")" == *ELF* ]] || return 0
   target="$LINUX/shares"
@@ -265,16 +261,8 @@ build_perf_initramfs() {
   cp "$busybox" "$tree/bin/busybox"
   cp "$target" "$tree/bin/shares"
   cp -L "$program" "$tree/bin/perf"
-  for library in $(ldd "$(readlink -f "$program")" | grep -oE '(=> |^\s*)/[^ ]+' | grep -oE '/.*'); do
-    case "$library" in
-    */ld-linux-*) cp -L "$library" "$tree/lib64/" ;;
-    *) cp -L "$library" "$tree/lib/" ;;
-    esac
-  done
-  find "$tree" -exec touch -h -d @0 {} +
-  (cd "$tree" && find . | LC_ALL=C sort | cpio --quiet --reproducible -o -H newc -R 0:0) >"$image.part"
-  mv "$image.part" "$image"
-  say "target/guests/perf.cpio, $(stat -c %s "$image") bytes"
+  copy_libraries "$(readlink -f "$program")" "$tree"
+  pack "$tree" "$image"
 }
 
 main() {
