@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use baton::config::{Config, Device, Guest, Host, Image, Iommu};
 use baton::size::Size;
-use bundle::{CpuModel, OnPanic, Pmu, SmbiosConfig, VirtioDevices, WhenDone};
+use bundle::WhenDone;
 use lab::{Accelerator, Emulator, Happening, Hardware, Lab, Machine, RunDir, What};
 use tempfile::TempDir;
 
@@ -113,29 +113,7 @@ pub(super) fn temporary_folder() -> Result<TempDir> {
 
 /// A guest of one vCPU that starts with its host. A bench says what differs.
 pub(super) fn guest(name: &str, kernel: PathBuf, memory: Size) -> Guest {
-    Guest {
-        name: name.to_owned(),
-        kernel,
-        initrd: None,
-        modules: Vec::new(),
-        cmdline: String::new(),
-        vcpus: 1,
-        memory,
-        debug_exit: false,
-        weight: 100,
-        on_panic: OnPanic::default(),
-        hung_s: 0,
-        pmu: Pmu::Off,
-        pmu_events: None,
-        autostart: true,
-        functions: Vec::new(),
-        virtio: VirtioDevices::default(),
-        nics: Vec::new(),
-        vsock: None,
-        cpu: CpuModel::Host,
-        smbios: SmbiosConfig::default(),
-        disks: Vec::new(),
-    }
+    Guest { hung_s: 0, ..Guest::new(name, kernel, memory) }
 }
 
 /// A guest `keeper` that does `tasks` and, where they end, reports it through the debug-exit port.

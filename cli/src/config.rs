@@ -125,6 +125,35 @@ pub struct Guest {
     pub disks: Vec<DiskConfig>,
 }
 
+impl Guest {
+    /// A guest of one vCPU; all else is as where `host.toml` states nothing.
+    pub fn new(name: &str, kernel: PathBuf, memory: Size) -> Self {
+        Self {
+            name: name.to_owned(),
+            kernel,
+            initrd: None,
+            modules: Vec::new(),
+            cmdline: String::new(),
+            vcpus: 1,
+            memory,
+            debug_exit: false,
+            weight: check::USUAL_WEIGHT,
+            on_panic: OnPanic::default(),
+            hung_s: check::USUAL_HUNG_S,
+            pmu: Pmu::Off,
+            pmu_events: None,
+            autostart: true,
+            functions: Vec::new(),
+            virtio: VirtioDevices::default(),
+            nics: Vec::new(),
+            vsock: None,
+            cpu: CpuModel::Host,
+            smbios: SmbiosConfig::default(),
+            disks: Vec::new(),
+        }
+    }
+}
+
 /// The reason why a configuration cannot be used: every error in it, in the file's order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {

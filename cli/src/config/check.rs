@@ -29,8 +29,8 @@ const NO_IMAGE: &str = "none";
 /// The values of keys that are not written.
 const USUAL_CPUS: u32 = 2;
 const USUAL_MEMORY: Size = Size::mebibytes(2048);
-const USUAL_WEIGHT: u32 = 100;
-const USUAL_HUNG_S: u32 = 10;
+pub(super) const USUAL_WEIGHT: u32 = 100;
+pub(super) const USUAL_HUNG_S: u32 = 10;
 
 /// The maximum number of CPUs of a lab machine.
 const MAX_CPUS: u32 = 255;

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use anyhow::Result;
 use baton::config::Guest;
 use baton::size::Size;
-use bundle::{CpuModel, OnPanic, Pmu, SmbiosConfig, VirtioDevices};
 
 use crate::place::{Kernel, built};
 
@@ -31,27 +30,5 @@ pub fn tiny(name: &str, file: &str, cmdline: &str) -> Result<Guest> {
 
 /// A guest with any file as its kernel.
 pub fn program(name: &str, kernel: PathBuf) -> Guest {
-    Guest {
-        name: name.to_owned(),
-        kernel,
-        initrd: None,
-        modules: Vec::new(),
-        cmdline: String::new(),
-        vcpus: 1,
-        memory: TINY_MEMORY,
-        debug_exit: false,
-        weight: 100,
-        on_panic: OnPanic::default(),
-        hung_s: 10,
-        pmu: Pmu::Off,
-        pmu_events: None,
-        autostart: true,
-        functions: Vec::new(),
-        virtio: VirtioDevices::default(),
-        nics: Vec::new(),
-        vsock: None,
-        cpu: CpuModel::Host,
-        smbios: SmbiosConfig::default(),
-        disks: Vec::new(),
-    }
+    Guest::new(name, kernel, TINY_MEMORY)
 }

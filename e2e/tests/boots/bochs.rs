@@ -2,7 +2,8 @@
 //! The image that operators run, in a second emulator. Bochs checks the control block of a guest at each VMRUN, has
 //! next RIPs, flushes by ASID and a pause filter, which QEMU has not; and a single complaint of it fails the test.
 //!
-//! Two of its own errors (version 2.7) are kept out of the image, and guests here are such that they do not matter:
+//! The image has nothing against what Bochs 2.7 does otherwise than the manual. Guests here are such that it does not
+//! matter. The first row follows from Bochs's source; the cause of the second is a guess from what is seen:
 //!
 //! | what Bochs does | AMD APM vol. 2 | so here |
 //! |---|---|---|
