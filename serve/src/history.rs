@@ -10,9 +10,9 @@ mod store;
 mod writer;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use serde::Serialize;
@@ -24,20 +24,22 @@ pub use self::error::HistoryError;
 pub use self::sample::{METRICS, Sample, Sampler};
 pub use self::store::{Item, Kind, Span};
 use self::store::{Limits, Store};
-use self::writer::Writer;
+use self::writer::{Message, Writer};
 use crate::options::HistoryOptions;
 
 /// Items that wait for the writer; more are lost.
 const QUEUE: usize = 8192;
 /// Readings at a time; others wait.
 const READERS: usize = 4;
+/// The pause before a full queue is tried again at the end.
+const PAUSE: Duration = Duration::from_millis(10);
 /// The most bytes that are kept in memory.
 const MAX_MEMORY_BYTES: u64 = 8 << 20;
 
 /// The history of all hosts.
 #[derive(Clone)]
 pub struct History {
-    items: SyncSender<Item>,
+    queue: SyncSender<Message>,
     shared: Arc<Shared>,
 }
 
@@ -94,17 +96,33 @@ impl History {
             readers: Semaphore::new(READERS),
         });
         shared.open();
-        let (items, queue) = sync_channel(QUEUE);
+        let (sender, queue) = sync_channel(QUEUE);
         let writer = Writer::new(shared.clone());
         thread::Builder::new().name("history".to_owned()).spawn(move || writer.run(&queue))?;
-        Ok(Self { items, shared })
+        Ok(Self { queue: sender, shared })
     }
 
     /// Queues something to be kept; never waits.
     pub fn keep(&self, item: Item) {
-        if self.items.try_send(item).is_err() {
+        if self.queue.try_send(Message::Item(item)).is_err() {
             self.shared.lose(1);
         }
+    }
+
+    /// Has everything written that was queued, and the file closed. Returns whether that was done in this time. Nothing
+    /// is kept afterwards.
+    pub fn close(&self, limit: Duration) -> bool {
+        let end = Instant::now() + limit;
+        let (closed, is_closed) = sync_channel(1);
+        let mut message = Message::Close(closed);
+        while let Err(error) = self.queue.try_send(message) {
+            match error {
+                TrySendError::Full(again) if Instant::now() < end => message = again,
+                _ => return false,
+            }
+            thread::sleep(PAUSE);
+        }
+        is_closed.recv_timeout(end.saturating_duration_since(Instant::now())).is_ok()
     }
 
     /// Returns what is known of a host, if it can be read.

@@ -12,7 +12,7 @@ use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use baton::client::Client;
@@ -78,6 +78,7 @@ pub struct Host {
     jobs: SyncSender<Job>,
     /// A byte here has the thread look at its queue.
     wake: UnixStream,
+    thread: JoinHandle<()>,
 }
 
 /// What the thread that owns the line keeps for clients.
@@ -114,8 +115,13 @@ impl Host {
         woken.set_nonblocking(true)?;
         let shared = Arc::new(Shared::new(name.clone(), address, news, history));
         let owner = owner::Owner::new(shared.clone(), queue, woken, refresh);
-        thread::Builder::new().name(format!("host {name}")).spawn(|| owner.run())?;
-        Ok(Self { name, shared, jobs, wake })
+        let thread = thread::Builder::new().name(format!("host {name}")).spawn(|| owner.run())?;
+        Ok(Self { name, shared, jobs, wake, thread })
+    }
+
+    /// Has the thread close the line and end, which it does when nobody can ask it for anything any more.
+    pub fn end(self) -> JoinHandle<()> {
+        self.thread
     }
 
     /// Returns what the host reported last.

@@ -16,6 +16,7 @@
 //! | [`audit`] | the record of every order and its answer |
 //! | [`host`] | a host: its line, what it reported last, its queue |
 //! | [`history`] | events, logs and metrics, kept in a database |
+//! | [`ending`] | signals, and the stages in which the service ends |
 //! | [`updates`] | updates of a host: those under way and those that its timeline shows |
 //! | [`api`] | the requests of clients |
 //! | [`metrics`] | figures in OpenMetrics |
@@ -27,6 +28,7 @@ pub mod access;
 pub mod api;
 pub mod audit;
 pub mod clock;
+pub mod ending;
 pub mod history;
 pub mod host;
 pub mod listen;

@@ -1,30 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sockets: who connects becomes a [`Peer`], whose requests go to the router. Connections are bounded in number, and
-//! each wait for a client in time.
+//! each wait for a client in time. When the service ends, its sockets close first; requests under way are answered.
 
 use std::fs::{self, Permissions};
 use std::future::Future;
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::net::SocketAddr;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use axum::{Extension, Router};
+use futures_util::future::{Either, select};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustix::fs::Mode;
 use rustix::process::umask;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use crate::access::{Access, Over, Peer, Role};
+use crate::ending::{Ending, Stage};
 use crate::options::{Options, Place};
 use crate::tls;
 
@@ -34,15 +38,41 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
 /// The most connections at a time; others wait in the kernel.
 pub const MAX_CONNECTIONS: usize = 2048;
+/// Connections over TCP that wait in the kernel. One that does not fit there is tried again by its client's kernel
+/// after one second, then after two, four, and so on.
+const BACKLOG: u32 = 1024;
 
 /// A place that listens.
 pub enum Door {
     /// A Unix socket.
-    Unix(UnixListener),
+    Unix(UnixListener, SocketFile),
     /// TCP without TLS, for this machine: everybody has this role.
     Loopback(TcpListener, Role),
     /// TCP with TLS.
     Tls(TcpListener, TlsAcceptor, Arc<Access>),
+}
+
+/// A client that is being served.
+type Client = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The file of a Unix socket, which is removed with this value.
+pub struct SocketFile {
+    path: PathBuf,
+    /// Its device and inode: another service may have replaced the file.
+    identity: (u64, u64),
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if identity(&self.path).is_ok_and(|now| now == self.identity) {
+            // The next service replaces a file that stays.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 impl Door {
@@ -52,7 +82,7 @@ impl Door {
     /// The place is taken, or it would let clients in without TLS.
     pub async fn open(place: &Place, options: &Options) -> Result<Self> {
         let address = match place {
-            Place::Unix(path) => return Ok(Self::Unix(unix(path, options.socket_mode)?)),
+            Place::Unix(path) => return unix(path, options.socket_mode),
             Place::Tcp(address) => address,
         };
         let is_plain = options.insecure_loopback && address.ip().is_loopback();
@@ -64,18 +94,24 @@ impl Door {
             ),
             _ => None,
         };
-        let listener = TcpListener::bind(address).await.with_context(|| format!("{place} cannot be used"))?;
+        let listener = tcp(*address).with_context(|| format!("{place} cannot be used"))?;
         Ok(match access {
             Some(access) => Self::Tls(listener, tls::acceptor(&access)?, Arc::new(access)),
             None => Self::Loopback(listener, Role::Read),
         })
     }
 
-    /// Serves clients for ever.
-    pub async fn serve(self, app: Router, limit: Arc<Semaphore>) {
+    /// Serves clients until the service closes. Each holds a part of `limit` until its last answer.
+    pub async fn serve(self, app: Router, limit: Arc<Semaphore>, ending: Ending) {
+        let mut closing = ending.clone();
+        let clients = pin!(self.take(&app, &limit, &ending));
+        select(clients, pin!(closing.comes(Stage::Closing))).await;
+    }
+
+    async fn take(&self, app: &Router, limit: &Arc<Semaphore>, ending: &Ending) {
         loop {
             let Ok(permit) = limit.clone().acquire_owned().await else { return };
-            match self.accept(&app).await {
+            match self.accept(app, ending).await {
                 Ok(client) => drop(tokio::spawn(async move {
                     client.await;
                     drop(permit);
@@ -89,18 +125,18 @@ impl Door {
     }
 
     /// Takes the next connection; the future serves it.
-    async fn accept(&self, app: &Router) -> io::Result<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>> {
-        let app = app.clone();
+    async fn accept(&self, app: &Router, ending: &Ending) -> io::Result<Client> {
+        let (app, ending) = (app.clone(), ending.clone());
         Ok(match self {
-            Self::Unix(listener) => {
+            Self::Unix(listener, _) => {
                 let (stream, _) = listener.accept().await?;
                 let who = format!("uid {}", stream.peer_cred()?.uid());
-                Box::pin(speak(stream, app, Peer { who, role: Some(Role::Update), over: Over::Unix }))
+                Box::pin(speak(stream, app, Peer { who, role: Some(Role::Update), over: Over::Unix }, ending))
             }
             Self::Loopback(listener, role) => {
                 let (stream, _) = listener.accept().await?;
                 let peer = Peer { who: "this machine".to_owned(), role: Some(*role), over: Over::Loopback };
-                Box::pin(speak(stream, app, peer))
+                Box::pin(speak(stream, app, peer, ending))
             }
             Self::Tls(listener, acceptor, access) => {
                 let (stream, from) = listener.accept().await?;
@@ -109,7 +145,7 @@ impl Door {
                     match timeout(PATIENCE, acceptor.accept(stream)).await {
                         Ok(Ok(stream)) => {
                             let peer = tls::peer(&access, stream.get_ref().1.peer_certificates());
-                            speak(stream, app, peer).await;
+                            speak(stream, app, peer, ending).await;
                         }
                         Ok(Err(error)) => eprintln!("baton serve: {from} is refused: {error}"),
                         Err(_) => eprintln!("baton serve: {from} is refused: no handshake within {PATIENCE:?}"),
@@ -120,17 +156,38 @@ impl Door {
     }
 }
 
-/// Passes a client's requests to the router.
-async fn speak(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, app: Router, peer: Peer) {
+/// Passes a client's requests to the router; when the service closes, the one that is under way is the last.
+async fn speak(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    app: Router,
+    peer: Peer,
+    mut ending: Ending,
+) {
     let service = TowerToHyperService::new(app.layer(Extension(peer)));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    let connection = pin!(http.serve_connection(TokioIo::new(stream), service));
+    let closing = pin!(ending.comes(Stage::Closing));
     // A client that breaks off, or sends no HTTP, ends its own connection.
-    let _ = http.serve_connection(TokioIo::new(stream), service).await;
+    if let Either::Right(((), mut connection)) = select(connection, closing).await {
+        connection.as_mut().graceful_shutdown();
+        let _ = connection.await;
+    }
+}
+
+/// Listens on TCP.
+///
+/// # Errors
+/// The address is in use, or is not this machine's.
+pub fn tcp(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Makes a socket whose file has this mode from its first moment on.
-fn unix(path: &Path, mode: u32) -> Result<UnixListener> {
+fn unix(path: &Path, mode: u32) -> Result<Door> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
         fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
         fs::set_permissions(folder, Permissions::from_mode(0o700))?;
@@ -142,5 +199,7 @@ fn unix(path: &Path, mode: u32) -> Result<UnixListener> {
     let before = umask(Mode::from_raw_mode(0o777 & !mode));
     let listener = UnixListener::bind(path);
     umask(before);
-    listener.with_context(|| format!("{} cannot be made", path.display()))
+    let made = listener.and_then(|listener| Ok((listener, identity(path)?)));
+    let (listener, identity) = made.with_context(|| format!("{} cannot be made", path.display()))?;
+    Ok(Door::Unix(listener, SocketFile { path: path.to_owned(), identity }))
 }

@@ -5,8 +5,11 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use serve::options::Options;
-use serve::service;
+use serve::{ending, service};
 
 fn main() -> ExitCode {
-    baton::program::run(|| service::run(Options::parse()).map(|()| 0))
+    baton::program::run(|| {
+        let options = Options::parse();
+        service::run(options, ending::first_signal()?).map(|()| 0)
+    })
 }

@@ -40,6 +40,9 @@ pub struct Options {
     /// Seconds between two readings of a host
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub refresh: Duration,
+    /// Seconds for which an update under way is waited for when the service is ended
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
+    pub stop_timeout: Duration,
     /// What is kept of the past.
     #[command(flatten)]
     pub history: HistoryOptions,
@@ -60,6 +63,9 @@ pub struct HistoryOptions {
     /// Seconds between two samples of metrics
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub history_interval: Duration,
+    /// Seconds for which a record waits for others, to be written with them
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub history_delay: Duration,
 }
 
 impl HistoryOptions {
@@ -71,7 +77,13 @@ impl HistoryOptions {
 
 impl Default for HistoryOptions {
     fn default() -> Self {
-        Self { history: None, history_days: 30, history_size: 64, history_interval: Duration::from_secs(30) }
+        Self {
+            history: None,
+            history_days: 30,
+            history_size: 64,
+            history_interval: Duration::from_secs(30),
+            history_delay: Duration::from_secs(1),
+        }
     }
 }
 

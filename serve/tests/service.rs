@@ -9,6 +9,8 @@ mod browser;
 mod common;
 #[path = "service/crowd.rs"]
 mod crowd;
+#[path = "service/ending.rs"]
+mod ending;
 #[path = "service/fake.rs"]
 mod fake;
 #[path = "service/history.rs"]

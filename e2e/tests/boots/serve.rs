@@ -2,6 +2,7 @@
 //! The service with a real host.
 
 use std::fs;
+use std::future::pending;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -43,9 +44,10 @@ fn served(host: &Host, folder: &Path) -> Result<()> {
         insecure_loopback: false,
         audit: Some(folder.join("audit.jsonl")),
         refresh: Duration::from_millis(200),
+        stop_timeout: BOOT_LIMIT,
         history: HistoryOptions::default(),
     };
-    thread::spawn(|| serve::service::run(options));
+    thread::spawn(|| serve::service::run(options, pending()));
     until("the host is connected", || Ok(get(folder, "/api/v1/hosts")?.contains("\"state\":\"connected\"")))
 }
 

@@ -62,6 +62,12 @@ impl Refused {
         Self::new(StatusCode::CONFLICT, "busy", message)
     }
 
+    /// The service ends, and begins nothing that takes long.
+    pub fn ending() -> Self {
+        let message = "the service ends; ask again when it has started again".to_owned();
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
+    }
+
     /// The service cannot.
     pub fn failed(message: String) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", message)

@@ -8,13 +8,16 @@
 //! | `log` | `host`, and the record as `GET …/log` has it; only with `?log=true` |
 //! | `update` | a [`crate::updates::Update`] with its progress |
 //! | `lost` | `messages` that a client was too slow for |
+//! | `end` | the `reason`: the service ends, and nothing follows |
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 
 use axum::extract::{Query, State};
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
+use futures_util::future::{Either, select};
 use futures_util::stream::{Stream, StreamExt as _, iter, unfold};
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast::Receiver;
@@ -22,6 +25,7 @@ use tokio::sync::broadcast::error::RecvError;
 use utoipa::IntoParams;
 
 use super::{App, ErrorBody, Refused};
+use crate::ending::{Ending, Stage};
 use crate::host::{Kept, News};
 
 /// The choice of news.
@@ -46,7 +50,7 @@ struct Of<'n, T> {
 
 #[utoipa::path(get, path = "/api/v1/stream", params(Wanted),
     responses((status = 200, body = String, content_type = "text/event-stream",
-        description = "Events `host`, `event`, `log`, `update` and `lost`, with JSON as their data"),
+        description = "Events `host`, `event`, `log`, `update`, `lost` and `end`, with JSON as their data"),
         (status = 404, body = ErrorBody)))]
 /// What happens, as it happens: server-sent events
 pub(super) async fn stream(
@@ -60,11 +64,23 @@ pub(super) async fn stream(
     let receiver = app.news.subscribe();
     let now: Vec<News> = app.hosts.values().map(|host| News::Status(host.shared.status())).collect();
     let first: Vec<_> = now.iter().filter_map(|news| event(news, &wanted)).map(Ok).collect();
-    let rest = unfold((receiver, wanted), |(mut receiver, wanted)| async move {
-        let event = next(&mut receiver, &wanted).await?;
-        Some((Ok(event), (receiver, wanted)))
+    let rest = unfold(Some((receiver, wanted, app.ending.clone())), |state| async move {
+        let (mut receiver, wanted, mut ending) = state?;
+        match next_or_end(&mut receiver, &wanted, &mut ending).await {
+            Some(event) => Some((Ok(event), Some((receiver, wanted, ending)))),
+            None => Some((Ok(json("end", &serde_json::json!({ "reason": "the service ends" }))?), None)),
+        }
     });
     Ok(Sse::new(iter(first).chain(rest)).keep_alive(KeepAlive::default()))
+}
+
+/// Returns the next news that are wanted; `None` once the service is in its last stage and has no more.
+async fn next_or_end(receiver: &mut Receiver<Arc<News>>, wanted: &Wanted, ending: &mut Ending) -> Option<Event> {
+    let (news, last) = (pin!(next(receiver, wanted)), pin!(ending.comes(Stage::Last)));
+    match select(news, last).await {
+        Either::Left((event, _)) => event,
+        Either::Right(((), _)) => None,
+    }
 }
 
 /// Returns the next news that are wanted; `None` when the service ends.

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use super::orders::written;
 use super::{App, ErrorBody, Refused};
 use crate::access::Peer;
+use crate::ending::Stage;
 use crate::host::{News, Shared};
 use crate::updates::{By, End, How, Step, Update, perform};
 
@@ -35,6 +36,9 @@ pub(super) async fn update(
     let host = app.host(&name)?.clone();
     host.reached()?;
     let file = file(body, how.by).await?;
+    if app.ending.has_come(Stage::Closing) {
+        return Err(Refused::ending());
+    }
     let request = if how.dry_run { "update-dry-run" } else { "update" };
     let number = written(&app, &peer, &host, request, by(how.by))?;
     let begun = host.shared.updates().begin(&name, &peer.who, how, file.len() as u64);

@@ -1,22 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The thread that writes the history: what comes within a second is one transaction.
+//! The thread that writes the history: what comes within a moment is one transaction.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use super::store::{Item, Store};
 use super::{HistoryError, Shared};
 use crate::clock;
 
-/// The time that a transaction waits for more, and the most that it takes.
-const BATCH_TIME: Duration = Duration::from_secs(1);
+/// The most records of a transaction.
 const BATCH: usize = 1024;
 /// The pause before a file that could not be used is opened again.
 const RETRY: Duration = Duration::from_secs(10);
 /// Old records are removed at this interval, and whenever this part of the size was written.
 const PRUNE_EVERY: Duration = Duration::from_secs(300);
 const PRUNE_PART: u64 = 16;
+
+/// Something for the thread to do.
+pub(super) enum Message {
+    /// Keep this.
+    Item(Item),
+    /// Write everything, close the file, report that, and end.
+    Close(SyncSender<()>),
+}
+
+/// What is written at once; with a sender it is the last.
+type Batch = (Vec<Item>, Option<SyncSender<()>>);
 
 /// The thread's own things.
 pub(super) struct Writer {
@@ -31,21 +41,26 @@ impl Writer {
         Self { shared, retry: Instant::now() + RETRY, prune: Instant::now(), written: 0 }
     }
 
-    /// Writes until the last sender is gone.
-    pub(super) fn run(mut self, queue: &Receiver<Item>) {
-        while let Some(items) = batch(queue) {
-            match self.store() {
-                Some(store) => {
-                    let result = self.write(&store, &items);
-                    drop(store);
-                    if let Err(error) = result {
-                        self.shared.lose(items.len());
-                        self.shared.fail(error);
-                        self.retry = Instant::now() + RETRY;
-                    }
-                }
-                None => self.shared.lose(items.len()),
+    /// Writes until the history is closed, or the last sender is gone.
+    pub(super) fn run(mut self, queue: &Receiver<Message>) {
+        while let Some((items, closed)) = batch(queue, self.shared.options.history_delay) {
+            self.keep(&items);
+            if let Some(closed) = closed {
+                self.shared.kept().store = None;
+                let _ = closed.send(());
+                return;
             }
+        }
+    }
+
+    fn keep(&mut self, items: &[Item]) {
+        let Some(store) = self.store() else { return self.shared.lose(items.len()) };
+        let result = self.write(&store, items);
+        drop(store);
+        if let Err(error) = result {
+            self.shared.lose(items.len());
+            self.shared.fail(error);
+            self.retry = Instant::now() + RETRY;
         }
     }
 
@@ -77,18 +92,20 @@ impl Writer {
 }
 
 /// Takes what comes within a moment; `None` at the end. It may be empty.
-fn batch(queue: &Receiver<Item>) -> Option<Vec<Item>> {
+fn batch(queue: &Receiver<Message>, delay: Duration) -> Option<Batch> {
     let mut items = match queue.recv_timeout(PRUNE_EVERY) {
-        Ok(item) => vec![item],
-        Err(RecvTimeoutError::Timeout) => return Some(Vec::new()),
+        Ok(Message::Item(item)) => vec![item],
+        Ok(Message::Close(closed)) => return Some((Vec::new(), Some(closed))),
+        Err(RecvTimeoutError::Timeout) => return Some((Vec::new(), None)),
         Err(RecvTimeoutError::Disconnected) => return None,
     };
-    let end = Instant::now() + BATCH_TIME;
+    let end = Instant::now() + delay;
     while items.len() < BATCH {
         match queue.recv_timeout(end.saturating_duration_since(Instant::now())) {
-            Ok(item) => items.push(item),
+            Ok(Message::Item(item)) => items.push(item),
+            Ok(Message::Close(closed)) => return Some((items, Some(closed))),
             Err(_) => break,
         }
     }
-    Some(items)
+    Some((items, None))
 }

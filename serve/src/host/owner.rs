@@ -96,6 +96,8 @@ impl Owner {
     /// Opens the line and reads everything once: first what changes, so that nothing falls in between.
     fn connect(&mut self) -> Result<Client> {
         let mut client = Client::reach(&self.shared.address)?;
+        // The service ends in its own order; the settings of a serial port come back when the line is dropped.
+        client.handles_signals();
         self.sampler.begin_again();
         client.subscribe(WANTED)?;
         self.read(&mut client)?;

@@ -2,7 +2,7 @@
 //! A service in this process, and a client of it.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use serve::access::Role;
 use serve::api;
-use serve::listen::Door;
+use serve::ending::Ending;
+use serve::listen::{self, Door};
 use serve::options::{HistoryOptions, HostOption, Options, Place};
 use serve::service::Service;
 use tempfile::TempDir;
-use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use super::fake::FakeHost;
@@ -63,7 +63,12 @@ pub fn options(folder: &Path, hosts: &[(&str, &str)]) -> Options {
         insecure_loopback: false,
         audit: Some(folder.join("audit.jsonl")),
         refresh: Duration::from_millis(100),
-        history: HistoryOptions { history_interval: Duration::from_millis(100), ..HistoryOptions::default() },
+        stop_timeout: LIMIT,
+        history: HistoryOptions {
+            history_interval: Duration::from_millis(100),
+            history_delay: Duration::from_millis(100),
+            ..HistoryOptions::default()
+        },
     }
 }
 
@@ -77,13 +82,14 @@ pub fn serve(options: Options, role: Role) -> SocketAddr {
             for place in options.places() {
                 doors.push(Door::open(&place, &options).await.expect("a door"));
             }
-            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            let listener = listen::tcp((Ipv4Addr::LOCALHOST, 0).into()).expect("a port");
             let address = listener.local_addr().expect("an address");
             doors.push(Door::Loopback(listener, role));
-            let app = api::router(Service::start(&options).expect("started"));
-            let limit = Arc::new(Semaphore::new(serve::listen::MAX_CONNECTIONS));
-            let serving: Vec<_> =
-                doors.into_iter().map(|door| tokio::spawn(door.serve(app.clone(), limit.clone()))).collect();
+            let (_stage, ending) = Ending::new();
+            let app = api::router(Service::start(&options, ending.clone()).expect("started"));
+            let limit = Arc::new(Semaphore::new(listen::MAX_CONNECTIONS));
+            let serve = |door: Door| tokio::spawn(door.serve(app.clone(), limit.clone(), ending.clone()));
+            let serving: Vec<_> = doors.into_iter().map(serve).collect();
             send.send(address).expect("somebody waits");
             for door in serving {
                 let _ = door.await;

@@ -13,9 +13,9 @@ use std::time::Duration;
 use timeline::{Kind, Name};
 use wire::{
     CpuInfo, CpuState, Decoder, Event, EventKind, ExitCount, ExitKind, Frame, HostInfo, Level, LogRecord,
-    MAX_FRAME_BYTES, NetDrops, NetFrames, NetPort, PciCost, PciPolicy, PciSurvey, Refusal, RefusalCode, ReplyBody,
-    Request, RequestBody, Response, Stream, TimelinePage, TimelinePoint, UpdateReport, UpdateSteps, VcpuPerf, VmInfo,
-    VmState, Vulnerability, encode,
+    MAX_FRAME_BYTES, NetDrops, NetFrames, NetPort, PciCost, PciPolicy, PciProgress, PciSurvey, Refusal, RefusalCode,
+    ReplyBody, Request, RequestBody, Response, Stream, TimelinePage, TimelinePoint, UpdateReport, UpdateSteps,
+    VcpuPerf, VmInfo, VmState, Vulnerability, encode,
 };
 
 /// What a host is.
@@ -29,6 +29,8 @@ pub struct State {
     /// The figures of each vCPU, and the nanoseconds of 10 ms that it runs.
     pub figures: VcpuPerf,
     pub load_ns: u64,
+    /// An update goes on as long as this.
+    pub holds_update: bool,
     /// It answers nothing.
     pub is_mute: bool,
     /// An update is refused like this.
@@ -86,6 +88,7 @@ impl FakeHost {
             received: 0,
             figures: VcpuPerf { ran_ns: 1_500_000_000, waited_ns: 250_000_000, ..VcpuPerf::default() },
             load_ns: 0,
+            holds_update: false,
             is_mute: false,
             refuses: None,
             answered: 0,
@@ -135,6 +138,9 @@ impl FakeHost {
     }
 
     fn answer(&self, line: &mut UnixStream, Request { id, body }: Request) {
+        while matches!(body, RequestBody::Update { .. }) && self.state.lock().expect("state").holds_update {
+            thread::sleep(Duration::from_millis(10));
+        }
         let before = self.state.lock().expect("state").events.len();
         let result = self.carried_out(body);
         let mut state = self.state.lock().expect("state");
@@ -186,6 +192,9 @@ impl FakeHost {
                 state.figures.at_ns += 10_000_000;
                 state.figures.ran_ns += state.load_ns;
                 ReplyBody::Perf { asked_ns: 1, latest: Some(Box::new(state.figures.clone())) }
+            }
+            RequestBody::PciAssign { guest, .. } => {
+                ReplyBody::PciAssignment { place: (0, 0, 4, 0), guest, progress: PciProgress::Done }
             }
             RequestBody::VmStart { name } => state.set(&name, VmState::Stopped, VmState::Running)?,
             RequestBody::VmStop { name } => state.set(&name, VmState::Running, VmState::Stopped)?,

@@ -28,7 +28,7 @@ impl Service {
         let limit = blocks.map(|blocks| format!("trap '' XFSZ; ulimit -f {blocks}; ")).unwrap_or_default();
         let mut command = Command::new("sh");
         command.arg("-c").arg(format!("{limit}exec \"$@\"")).arg("sh").arg(env!("CARGO_BIN_EXE_baton-serve"));
-        command.args(["--refresh", "0.1", "--history-interval", "0.1"]);
+        command.args(["--refresh", "0.1", "--history-interval", "0.1", "--history-delay", "0.1"]);
         command.arg("--history").arg(folder.join("history.redb"));
         command.arg("--host").arg(format!("rack1=unix:{}", host.socket.display()));
         command.arg("--listen").arg(format!("unix:{}", socket.display()));

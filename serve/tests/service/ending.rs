@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The end of the service by a signal: a process of its own each time.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use super::common::{LIMIT, ask};
+use super::fake::FakeHost;
+
+/// A service that is a process.
+struct Service {
+    child: Child,
+    errors: BufReader<ChildStderr>,
+    folder: PathBuf,
+}
+
+impl Service {
+    /// Starts a service, and waits until it serves.
+    fn start(folder: &Path, host: &FakeHost, more: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_baton-serve"));
+        command.args(["--refresh", "0.1", "--host"]).arg(format!("rack1=unix:{}", host.socket.display()));
+        command.arg("--listen").arg(format!("unix:{}", folder.join("serve.sock").display()));
+        command.arg("--history").arg(folder.join("history.redb"));
+        command.arg("--audit").arg(folder.join("audit.jsonl")).args(more);
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("started");
+        let errors = BufReader::new(child.stderr.take().expect("its errors"));
+        let mut service = Self { child, errors, folder: folder.to_owned() };
+        service.error("ready at");
+        service
+    }
+
+    /// Starts a service that has reached the host.
+    fn connected(folder: &Path, host: &FakeHost, more: &[&str]) -> Self {
+        let service = Self::start(folder, host, more);
+        service.until("rack1 is connected", "hosts/rack1", |status| status["state"] == "connected");
+        service
+    }
+
+    /// Reads its errors up to a line that contains this.
+    fn error(&mut self, text: &str) -> String {
+        let mut lines = String::new();
+        while !lines.contains(text) {
+            assert_ne!(self.errors.read_line(&mut lines).expect("read"), 0, "no {text:?} in {lines:?}");
+        }
+        lines
+    }
+
+    fn stream(&self) -> UnixStream {
+        let stream = UnixStream::connect(self.folder.join("serve.sock")).expect("connected");
+        stream.set_read_timeout(Some(LIMIT)).expect("set");
+        stream
+    }
+
+    fn ask(&self, method: &str, path: &str) -> Value {
+        ask(&mut self.stream(), method, &format!("/api/v1/{path}"), "Host: baton\r\n", b"").json()
+    }
+
+    fn until(&self, what: &str, path: &str, is_so: impl Fn(&Value) -> bool) {
+        let end = Instant::now() + LIMIT;
+        while !is_so(&self.ask("GET", path)) {
+            assert!(Instant::now() < end, "not within {LIMIT:?}: {what}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Begins to listen to its news.
+    fn news(&self) -> BufReader<UnixStream> {
+        let mut reader = BufReader::new(self.stream());
+        reader.get_mut().write_all(b"GET /api/v1/stream HTTP/1.1\r\nHost: baton\r\n\r\n").expect("asked");
+        let mut line = String::new();
+        while !line.contains("event: host") {
+            assert_ne!(reader.read_line(&mut line).expect("news"), 0, "{line}");
+        }
+        reader
+    }
+
+    fn signal(&self, signal: Signal) {
+        let process = Pid::from_child(&self.child);
+        kill_process(process, signal).expect("it runs");
+    }
+
+    /// Has an update begin that does not end before the host lets it.
+    fn begin_update(&self, host: &FakeHost) {
+        host.state.lock().expect("state").holds_update = true;
+        assert_eq!(self.ask("POST", "hosts/rack1/update?by=bundle")["step"], "waiting");
+        self.until("it is under way", "hosts/rack1/updates", |all| all[0]["step"] == "switching");
+    }
+
+    fn ended(&mut self) -> ExitStatus {
+        let end = Instant::now() + LIMIT;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                return status;
+            }
+            assert!(Instant::now() < end, "it goes on after {LIMIT:?}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The rest of a stream.
+fn rest(mut news: BufReader<UnixStream>) -> String {
+    let mut text = String::new();
+    news.read_to_string(&mut text).expect("it ends");
+    text
+}
+
+fn results(folder: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(folder.join("audit.jsonl")).expect("an audit log");
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    lines.filter_map(|line| line.get("result").cloned()).collect()
+}
+
+#[test]
+fn a_signal_ends_the_service_in_order() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let host = FakeHost::start(folder.path(), "rack1");
+    for (round, signal, order) in [(0, Signal::TERM, "stop"), (1, Signal::INT, "start")] {
+        // What comes within an hour is written together, unless the service ends before.
+        let mut service = Service::connected(folder.path(), &host, &["--history-delay", "3600"]);
+        let (news, idle, mut half) = (service.news(), service.stream(), service.stream());
+        let body = br#"{"function": "00:04.0", "guest": "web"}"#;
+        let head = format!(
+            "POST /api/v1/hosts/rack1/pci/assign HTTP/1.1\r\nHost: baton\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        half.write_all(head.as_bytes()).and_then(|()| half.write_all(&body[..10])).expect("sent");
+        let answer = service.ask("POST", &format!("hosts/rack1/guests/web/{order}"));
+        assert_eq!(answer["done"], format!("guest-{order}"));
+        service.until("the event is seen", &format!("hosts/rack1/events?from={}", round + 2), |all| all[0].is_object());
+        service.signal(signal);
+        service.error("no client is taken any more");
+        let socket = folder.path().join("serve.sock");
+        assert!(UnixStream::connect(&socket).is_err() && !socket.exists());
+        half.write_all(&body[10..]).expect("the request goes on");
+        let mut answer = String::new();
+        half.read_to_string(&mut answer).expect("an answer, and the end of the connection");
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("0000:00:04.0"), "{answer}");
+        let last = rest(news);
+        assert!(last.contains("event: end\ndata: {\"reason\":\"the service ends\"}\n\n"), "{last}");
+        assert_eq!(rest(BufReader::new(idle)), "");
+        assert_eq!(service.ended().code(), Some(0));
+    }
+    // What the history has is all that is known now: the host is gone.
+    host.vanish();
+    let service = Service::start(folder.path(), &host, &[]);
+    let events = service.ask("GET", "hosts/rack1/events?since=0");
+    let kinds: Vec<_> = events.as_array().expect("events").iter().map(|event| event["kind"].clone()).collect();
+    assert_eq!(kinds.len(), 3, "{events}");
+    assert_eq!((&kinds[0], &kinds[1]["vm-stopped"]["name"]), (&json!("host-ready"), &json!("web")));
+    assert_eq!(kinds[2], json!({"vm-started": {"name": "web"}}));
+    assert_eq!(service.ask("GET", "health")["history"]["moved_aside"], Value::Null);
+}
+
+#[test]
+fn an_update_under_way_is_waited_for_and_no_other_is_begun() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let host = FakeHost::start(folder.path(), "rack1");
+    let mut service = Service::connected(folder.path(), &host, &[]);
+    let (news, mut other) = (service.news(), service.stream());
+    service.begin_update(&host);
+    other
+        .write_all(b"POST /api/v1/hosts/rack1/update HTTP/1.1\r\nHost: baton\r\nContent-Length: 4\r\n\r\n12")
+        .expect("sent");
+    service.signal(Signal::TERM);
+    service.error("waits for update 1 of rack1, 600s at most");
+    other.write_all(b"34").expect("the request goes on");
+    let mut refused = String::new();
+    other.read_to_string(&mut refused).expect("an answer");
+    assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("the service ends"), "{refused}");
+    assert_eq!(service.child.try_wait().expect("a child"), None, "it waits");
+    host.state.lock().expect("state").holds_update = false;
+    let last = rest(news);
+    let (done, end) = (last.find("\"step\":\"done\""), last.find("event: end\n"));
+    assert!(done.is_some() && done < end, "{last}");
+    assert_eq!(service.ended().code(), Some(0));
+    assert_eq!(results(folder.path()), ["done"]);
+}
+
+#[test]
+fn an_update_that_does_not_end_is_named_and_a_second_signal_waits_for_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let host = FakeHost::start(folder.path(), "rack1");
+    let mut service = Service::connected(folder.path(), &host, &["--stop-timeout", "0.2"]);
+    // A client that neither asks nor goes costs no more than the time limit.
+    let mut slow = service.stream();
+    slow.write_all(b"POST /api/v1/hosts/rack1/update HTTP/1.1\r\nHost: baton\r\nContent-Length: 4\r\n\r\n")
+        .expect("sent");
+    service.begin_update(&host);
+    service.signal(Signal::TERM);
+    let error = service.error("update 1 of rack1 had not ended within 200ms");
+    assert!(error.contains("connections with a request under way after 200ms: 1; they are cut"), "{error}");
+    assert_eq!(service.ended().code(), Some(1));
+    host.state.lock().expect("state").holds_update = false;
+    let mut service = Service::connected(folder.path(), &host, &[]);
+    service.begin_update(&host);
+    service.signal(Signal::INT);
+    service.error("waits for update 1 of rack1");
+    service.signal(Signal::TERM);
+    assert_eq!(service.ended().signal(), Some(15));
+    assert!(!folder.path().join("serve.sock").exists());
+}
