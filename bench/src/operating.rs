@@ -1,80 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `operating`: what it takes to operate a host over a serial line.
-//!
-//! The tool's own client sends the image to a host in the lab, as it does over a line of 115,200 baud, and all bytes
-//! that it writes are counted. The time is modelled from them: ten bits a byte. It is not waited for, since the
-//! sender's direction is never idle on a real line: eight pieces are under way.
+//! `operating`: what it takes to operate hosts: an image on a serial line ([`upload`]), the service for ten hosts
+//! ([`service`]), its page ([`page`]), and a reading of metrics ([`reading`]).
 
-use std::fs;
-use std::io::{Read as _, Write as _};
-use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-
-use anyhow::{Context as _, Result};
-use baton::client::Client;
-use baton::connection::Line;
+use anyhow::Result;
 use baton::size::Size;
-use lab::What;
-use wire::{RequestBody, UploadKind};
 
-use super::report::{Figure, Goal, Report};
-use super::setup::HostSetup;
+use super::report::{Goal, Report};
 use super::{Bench, Context};
+
+mod browser;
+mod http;
+mod page;
+mod reading;
+mod service;
+mod upload;
 
 pub(super) static BENCH: Bench = Bench {
     name: "operating",
-    about: "what sending an image to a host takes on a serial line",
-    goals: &[Goal::at_most("upload_s_per_mib", 45.0, "s")],
+    about: "an image on a serial line; the service's memory, answers and page; a reading of metrics in the host",
+    goals: &[
+        Goal::at_most("upload_s_per_mib", 45.0, "s"),
+        Goal::at_most("serve_rss_mib", 30.0, "MiB"),
+        Goal::at_least("api_requests_per_s", 1000.0, "requests/s"),
+        Goal::at_most("page_load_s", 1.0, "s"),
+        Goal::at_most("metrics_host_instructions", 2_000_000.0, "instructions"),
+    ],
     run,
 };
 
-/// Bits a second of a host's COM2.
-const BAUD: u32 = 115_200;
-/// Bits of a byte on the line.
-const BITS_PER_BYTE: f64 = 10.0;
+/// Memory of the lab machines.
 const MEMORY: Size = Size::mebibytes(256);
 
 fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
-    context.step("operating: an image is sent, as it is and packed");
-    let file = fs::read(&context.image).with_context(|| format!("{} is gone", context.image.display()))?;
-    let mut host = HostSetup::new(MEMORY).start(context)?;
-    host.wait(context.timeout, "the host's first answer", |what| matches!(what, What::Ready).then_some(()))?;
-    let socket = host.lab.dir().control_socket();
-    let mut packed = 0.0;
-    for (variant, baud) in [("as it is", None), ("packed", Some(BAUD))] {
-        let bytes = sent(UnixStream::connect(&socket)?, baud, &file)?;
-        report.figure(Figure::measured(variant, "bytes_on_the_line", "bytes", [bytes as f64]))?;
-        let seconds = bytes as f64 * BITS_PER_BYTE / f64::from(BAUD) / (file.len() as f64 / f64::from(1 << 20));
-        packed = report.figure(Figure::modelled(variant, "upload_s_per_mib", "s", [seconds]))?;
-    }
-    report.modelled_goal("upload_s_per_mib", packed)
-}
-
-/// Sends the file, and returns the bytes that the client has written.
-fn sent(broker: UnixStream, baud: Option<u32>, file: &[u8]) -> Result<u64> {
-    let (ours, theirs) = UnixStream::pair()?;
-    let counted = Arc::new(AtomicU64::new(0));
-    let (count, mut from, mut to) = (counted.clone(), theirs.try_clone()?, broker.try_clone()?);
-    thread::spawn(move || {
-        let mut buffer = [0; 4096];
-        while let Ok(bytes @ 1..) = from.read(&mut buffer) {
-            count.fetch_add(bytes as u64, Ordering::Relaxed);
-            if to.write_all(&buffer[..bytes]).is_err() {
-                return;
-            }
-        }
-    });
-    let (mut back, mut answers) = (broker, theirs);
-    thread::spawn(move || std::io::copy(&mut back, &mut answers));
-    let line = Line::over(ours);
-    let mut client = Client::on(match baud {
-        Some(baud) => line.with_baud(baud),
-        None => line,
-    });
-    client.upload(UploadKind::Image, file, |_| {})?;
-    let bytes = counted.load(Ordering::Relaxed);
-    client.order(RequestBody::UploadDrop)?;
-    Ok(bytes)
+    upload::run(context, report)?;
+    let program = service::program(context)?;
+    service::run(context, &program, report)?;
+    reading::run(context, &program, report)
 }

@@ -2,7 +2,7 @@
 //! A thousand clients.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, TcpStream};
 
 use super::common::{LIMIT, Running};
 
@@ -29,4 +29,15 @@ fn a_thousand_clients_at_once_get_their_answers_and_cost_the_host_nothing() {
     // The service goes on reading the host by itself: six requests each tenth of a second.
     let asked = running.host.state.lock().expect("state").answered - before;
     assert!(asked < 900, "{asked}");
+}
+
+#[test]
+fn clients_whom_nobody_has_taken_yet_wait_in_the_kernel() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let _in_it = runtime.enter();
+    let listener = serve::listen::tcp((Ipv4Addr::LOCALHOST, 0).into()).expect("a port");
+    let address = listener.local_addr().expect("an address");
+    // A connection that finds the queue full is made when there is space: never, here.
+    let clients: Vec<_> = (0..1000).map(|_| TcpStream::connect_timeout(&address, LIMIT)).collect();
+    assert!(clients.iter().all(Result::is_ok), "{:?}", clients.iter().find(|client| client.is_err()));
 }
