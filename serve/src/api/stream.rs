@@ -64,23 +64,30 @@ pub(super) async fn stream(
     let receiver = app.news.subscribe();
     let now: Vec<News> = app.hosts.values().map(|host| News::Status(host.shared.status())).collect();
     let first: Vec<_> = now.iter().filter_map(|news| event(news, &wanted)).map(Ok).collect();
-    let rest = unfold(Some((receiver, wanted, app.ending.clone())), |state| async move {
-        let (mut receiver, wanted, mut ending) = state?;
-        match next_or_end(&mut receiver, &wanted, &mut ending).await {
-            Some(event) => Some((Ok(event), Some((receiver, wanted, ending)))),
-            None => Some((Ok(json("end", &serde_json::json!({ "reason": "the service ends" }))?), None)),
-        }
+    let rest = unfold((receiver, wanted), |(mut receiver, wanted)| async move {
+        let event = next(&mut receiver, &wanted).await?;
+        Some((Ok(event), (receiver, wanted)))
     });
-    Ok(Sse::new(iter(first).chain(rest)).keep_alive(KeepAlive::default()))
+    Ok(Sse::new(with_end(iter(first).chain(rest), app.ending.clone())).keep_alive(KeepAlive::default()))
 }
 
-/// Returns the next news that are wanted; `None` once the service is in its last stage and has no more.
-async fn next_or_end(receiver: &mut Receiver<Arc<News>>, wanted: &Wanted, ending: &mut Ending) -> Option<Event> {
-    let (news, last) = (pin!(next(receiver, wanted)), pin!(ending.comes(Stage::Last)));
-    match select(news, last).await {
-        Either::Left((event, _)) => event,
-        Either::Right(((), _)) => None,
-    }
+/// The events of a stream, and behind those that are there in the service's last stage the event `end`.
+pub(super) fn with_end(
+    events: impl Stream<Item = Result<Event, Infallible>> + Send,
+    ending: Ending,
+) -> impl Stream<Item = Result<Event, Infallible>> + Send {
+    unfold(Some((Box::pin(events), ending)), |state| async move {
+        let (mut events, mut ending) = state?;
+        // The events first: nothing of what came before the end is left out.
+        let next = match select(events.next(), pin!(ending.comes(Stage::Last))).await {
+            Either::Left((event, _)) => event,
+            Either::Right(((), _)) => None,
+        };
+        match next {
+            Some(event) => Some((event, Some((events, ending)))),
+            None => Some((Ok(json("end", &serde_json::json!({ "reason": "the service ends" }))?), None)),
+        }
+    })
 }
 
 /// Returns the next news that are wanted; `None` when the service ends.
