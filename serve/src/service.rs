@@ -90,11 +90,11 @@ impl Service {
     }
 
     /// Closes the lines to hosts, and then the history, which thus has all that they have sent.
-    fn close(self: Arc<Self>) {
+    fn close(self: Arc<Self>, limit: Duration) {
         let history = self.history.clone();
         let hosts = Arc::into_inner(self).map(|service| service.hosts).unwrap_or_default();
         let threads: Vec<_> = hosts.into_values().filter_map(Arc::into_inner).map(Host::end).collect();
-        let end = Instant::now() + LINES_LIMIT;
+        let end = Instant::now() + LINES_LIMIT.min(limit);
         while threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < end {
             thread::sleep(POLL);
         }
@@ -113,7 +113,7 @@ pub fn run(options: Options, signal: impl Future<Output = ()>) -> Result<()> {
     let (service, cut) = runtime.block_on(serve(&options, signal))?;
     // With it go the tasks of clients that were too slow.
     runtime.shutdown_timeout(READERS_LIMIT);
-    service.close();
+    service.close(options.stop_timeout);
     if !cut.is_empty() {
         let (names, limit) = (cut.join(", "), options.stop_timeout);
         bail!("{names} had not ended within {limit:?}; `baton info` shows which image the host runs");
