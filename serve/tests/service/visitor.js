@@ -33,12 +33,15 @@ async function visit() {
   await until("an event", d => d.querySelector("#events li"));
   seen.push(`events: ${[...d.querySelectorAll("#events li")].map(li => li.textContent.trim()).join(" | ")}`);
 
+  await axe("guests and the last hour");
+
   // By keyboard alone: the button has the focus, the question has its safe answer focused.
   const stop = row(d, "web").querySelector("[data-order=stop]");
   stop.focus();
   stop.click();
   const dialog = d.getElementById("ask");
   seen.push(`asked: ${dialog.open} ${d.activeElement.id} ${d.getElementById("question").textContent}`);
+  await axe("a question");
   d.getElementById("no").click();
   await wait(50);
   seen.push(`no: ${dialog.open} ${state(d, "web")}`);
@@ -64,6 +67,8 @@ async function visit() {
   const lines = [...d.querySelector("#timeline .run").querySelectorAll("li")].map(li => li.textContent);
   seen.push(`timeline: ${lines.join(" | ")}`);
   await until("its event", d => /host-updated/.test(d.querySelector("#events li").textContent));
+
+  await axe("an update and its timeline");
 
   // What people with a screen reader or a keyboard need.
   const unnamed = [...d.querySelectorAll("button, input, progress, meter, [role=img], iframe")].filter(e =>
