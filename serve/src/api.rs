@@ -46,6 +46,7 @@ pub fn router(app: App) -> Router {
         .route("/", get(page::index))
         .route("/page.js", get(page::script))
         .route("/hour.js", get(page::hour))
+        .route("/console.js", get(page::console))
         .route("/page.css", get(page::style))
         .route("/metrics", get(metrics::scrape))
         .route("/api/v1/openapi.json", get(description::openapi))

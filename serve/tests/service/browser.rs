@@ -28,6 +28,10 @@ const VISITOR: &str = concat!(include_str!("visitor.js"), include_str!("checks.j
 /// Checks pages for people with disabilities; `scripts/setup.sh` fetches it.
 const AXE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/axe-core/axe.min.js");
 
+/// A guest's output: colours, a title, characters that are written over, lines that are erased, markup.
+const CONSOLE: &[u8] = b"\x1b]0;title\x07\x1b[1;31ma\x1b[0m <b>x\x08c</b>\r\nlong\x1b[Kwrong\r\x1b[4C\x1b[Ker\r\n\
+                         $ \r\x1b[Jlogin: ";
+
 fn browser() -> Option<PathBuf> {
     let named = env::var_os("BATON_BROWSER").map(PathBuf::from);
     let folders: Vec<PathBuf> = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
@@ -142,7 +146,11 @@ fn has_axe() -> bool {
 #[test]
 fn a_person_sees_and_operates_hosts_in_a_browser() {
     let running = Running::start();
-    running.host.state.lock().expect("state").load_ns = 2_500_000;
+    {
+        let mut state = running.host.state.lock().expect("state");
+        state.load_ns = 2_500_000;
+        state.output.push(("web", [&b"x\r\n".repeat(2500), CONSOLE].concat()));
+    }
     let (address, seen) = proxy(running.address);
     let opened = browser().and_then(|browser| open(&browser, running.folder.path(), address));
     let runs = opened.is_some() && seen.recv_timeout(START_LIMIT).is_ok_and(|report| report == "running");
@@ -157,7 +165,7 @@ fn a_person_sees_and_operates_hosts_in_a_browser() {
     let expected = "errors: none\n\
                     who: this machine: role update\n\
                     hosts: rack1 connected, rack2 unreachable\n\
-                    guests: web running [stop reset pause], db stopped [start]\n\
+                    guests: web running [stop reset pause console], db stopped [start console]\n\
                     cpu: 0 online 12.5 %\n\
                     hour: web: now 0.25 CPUs, at most 0.25; CPU time of web over the last hour; true; \
                     web, in CPUs, by five minutes: 0.25\n\
@@ -166,7 +174,11 @@ fn a_person_sees_and_operates_hosts_in_a_browser() {
                     asked: true no stop web? Its work is lost, as if its power were cut.\n\
                     axe, a question: AXE\n\
                     no: false running\n\
-                    stopped: start\n\
+                    stopped: start console\n\
+                    console: Console of web at rack1; keys; 2000 lines, SCREEN; live\n\
+                    cleared: 1 line\n\
+                    axe, a console: AXE\n\
+                    left: console of web, false\n\
                     update: update 1: done; guests stood still for 150 µs, progress 1\n\
                     timeline: prepared while guests run: 200 µs | guests stand still: 150 µs | \
                     update: all stop, guests saved: CPU 0 was last, after 40 µs\n\
@@ -175,6 +187,9 @@ fn a_person_sees_and_operates_hosts_in_a_browser() {
                     unnamed: none, lang en\n\
                     ids: true, contrast good\n\
                     elsewhere: 0";
-    let expected = expected.replace("AXE", if axe { "no violations" } else { "not here" });
+    let screen = r#""a <b>c</b>\nlonger\nlogin: \n""#;
+    let expected = expected.replace("SCREEN", screen).replace("AXE", if axe { "no violations" } else { "not here" });
     assert_eq!(seen.recv_timeout(LIMIT).expect("the visitor reports"), expected);
+    let typed = running.host.state.lock().expect("state").typed.clone();
+    assert_eq!(String::from_utf8_lossy(&typed), "\x1b[2Jöx\ry\x7f\x1b[A\x03\x1b");
 }

@@ -54,6 +54,30 @@ async function visit() {
   row(d, "web").querySelector("[data-order=start]").click();
   await until("web runs", d => state(d, "web") === "running");
 
+  // A console: by keyboard alone it is opened, typed on and left.
+  const open = row(d, "web").querySelector("[data-order=console]");
+  open.focus();
+  open.click();
+  const screen = () => d.getElementById("screen").textContent.split("\n").slice(-4).join("\n");
+  const key = (key, more) => d.activeElement.dispatchEvent(
+    new page.contentWindow.KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...more }));
+  await until("the console", () => /login: /.test(screen()));
+  seen.push(`console: ${d.getElementById("console-title").textContent}; ${d.activeElement.id}; ${
+    d.getElementById("screen").children.length} lines, ${JSON.stringify(screen())}; ${
+    d.getElementById("console-state").textContent}`);
+  // The guest echoes what is typed: this clears the screen.
+  d.activeElement.value = "\u001b[2J\u00f6x\ny";
+  d.activeElement.dispatchEvent(new page.contentWindow.Event("input"));
+  for (const [name, more] of [["Backspace"], ["ArrowUp"], ["c", { ctrlKey: true }], ["[", { ctrlKey: true }], ["a"]]) {
+    key(name, more);
+  }
+  await until("the echo", () => /^yx/.test(screen()));
+  seen.push(`cleared: ${d.getElementById("screen").children.length} line`);
+  await axe("a console");
+  key("Escape");
+  await until("the button again", d => d.activeElement.dataset.order === "console");
+  seen.push(`left: ${d.activeElement.getAttribute("aria-label")}, ${d.getElementById("console").open}`);
+
   const files = new page.contentWindow.DataTransfer();
   const image = await (await fetch("/image")).arrayBuffer();
   files.items.add(new page.contentWindow.File([image], "baton.elf"));
