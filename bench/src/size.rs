@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `size`: bytes of the hypervisor, in its file and in memory.
 //!
-//! The image counts as the larger of its file (without symbols) and what its segments take in memory, which the host
-//! itself states; the overhead is all memory that is neither free, nor the guest's, nor the bundle's, while one guest
-//! runs.
+//! The image counts as the larger of its file (without symbols) and the memory that it holds while the host runs, which
+//! the host itself states: its segments without the boot stack, which is given back. The overhead is all memory that is
+//! neither free, nor the guest's, nor the bundle's, while one guest runs.
 
 use anyhow::{Context as _, Result};
 

@@ -4,7 +4,7 @@
 use nbd::testing::{ALL_FLAGS, Server};
 use nbd::{Client, Command, Config, Driver, Failure, REQUESTS, Request, Status, Stream};
 use virtio::Fault;
-use vm::devices::blk::{Blk, BlkConfig};
+use vm::devices::blk::{Blk, BlkConfig, Limits};
 use vm::testing::VirtioDriver;
 
 use crate::input::Input;
@@ -184,7 +184,7 @@ fn resumed(client: &Client, config: &Config) -> Client {
 
 fn config(is_write_back: bool) -> BlkConfig {
     let (export, serial) = ("disk".into(), "serial".into());
-    BlkConfig { export, is_read_only: false, is_write_back, timeout_ns: TIMEOUT_NS, serial }
+    BlkConfig { export, is_read_only: false, is_write_back, timeout_ns: TIMEOUT_NS, serial, limits: Limits::default() }
 }
 
 /// A driver of a disk, its server, and states that another image hands over.

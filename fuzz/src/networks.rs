@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Guests on a network: drivers that write anything into rings and memory, send any frames, and are reset meanwhile.
 
-use switch::{Bucket, Mac, Network, Port, Vlans};
+use rate::Bucket;
+use switch::{Mac, Network, Port, Vlans};
 use vm::addr::{AccessSize, Gpa};
 use vm::devices::device::Device as _;
 use vm::devices::net::{Chain, Fault, Net, Taken};
@@ -36,7 +37,7 @@ pub fn networks(data: &[u8]) {
     for driver in &mut drivers {
         driver.start(BASE | input.number() & offered & !(1 << 28 | 1 << 40));
     }
-    let mut bucket = Bucket::new(input.number(), 0);
+    let mut bucket = Bucket::new(input.number(), input.number(), 0);
     let mut now_ns = 0;
     while !input.is_empty() {
         let guest = usize::from(input.u8()) % GUESTS;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The keys of `[[guest.disk]]` and their possible values.
 
-use bundle::{DiskConfig, VsockConfig, limits};
+use bundle::{DiskConfig, DiskLimits, VsockConfig, limits};
 use toml::de::DeValue;
 
 use super::check_sockets::Sockets;
-use super::read::{Section, flag, number, text};
+use super::read::{Section, flag, number, rate, text};
 use crate::suggest::did_you_mean;
 
 /// The port that the protocol's servers have by themselves.
@@ -75,6 +75,10 @@ fn wanted(owner: &str, number: usize, mut section: Section<'_, '_>) -> Option<Wa
         is_write_back: section.optional("cache", cache).unwrap_or(false),
         timeout_s: section.optional("timeout", self::number(limits::DISK_TIMEOUTS_S)).unwrap_or(USUAL_TIMEOUT_S),
         serial: section.optional("serial", serial).unwrap_or_default(),
+        limits: DiskLimits {
+            requests_per_s: section.optional("iops", self::number(1..=u32::MAX)),
+            bytes_per_s: section.optional("rate", rate),
+        },
     };
     section.finish();
     let ((server, export), at) = nbd?;

@@ -7,14 +7,11 @@ use bundle::{NetworkConfig, NicConfig, NicVlans, limits};
 use switch::Mac;
 use toml::de::DeValue;
 
-use super::read::{Section, flag, mac, number, text};
-use crate::size::Size;
+use super::read::{Section, flag, mac, number, rate, text};
 use crate::suggest::did_you_mean;
 
 /// The MTU of a network that states none: Ethernet's.
 const USUAL_MTU: u16 = 1500;
-/// The unit of time of a rate.
-const PER_SECOND: &str = "/s";
 
 /// The networks, and what their devices may not share.
 #[derive(Default)]
@@ -138,13 +135,4 @@ fn vlans(value: &DeValue<'_>) -> Result<NicVlans, String> {
         return Err(format!("names {} VLANs; 1 to {} are possible", items.len(), limits::VLANS));
     }
     items.iter().map(|item| one(0, item.get_ref())).collect::<Result<_, _>>().map(NicVlans::Trunk)
-}
-
-/// Bytes a second.
-fn rate(value: &DeValue<'_>) -> Result<u64, String> {
-    let written = text(value)?;
-    let size = written.strip_suffix(PER_SECOND).and_then(|size| size.parse::<Size>().ok());
-    size.map(|size| size.bytes)
-        .filter(|bytes| *bytes > 0)
-        .ok_or_else(|| format!("= {written:?} is no rate; write a whole number and a unit, as \"10MiB/s\""))
 }

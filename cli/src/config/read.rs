@@ -19,6 +19,9 @@ use super::Mistake;
 use crate::size::Size;
 use crate::suggest::did_you_mean;
 
+/// The unit of time of a rate.
+const PER_SECOND: &str = "/s";
+
 /// Everything that is wrong with a text, by byte.
 pub(super) struct Mistakes<'i> {
     text: &'i str,
@@ -237,6 +240,15 @@ pub(super) fn path(value: &DeValue<'_>) -> Result<PathBuf, String> {
 
 pub(super) fn flag(value: &DeValue<'_>) -> Result<bool, String> {
     value.as_bool().ok_or_else(|| format!("is {}; write true or false", kind(value)))
+}
+
+/// Bytes a second.
+pub(super) fn rate(value: &DeValue<'_>) -> Result<u64, String> {
+    let written = text(value)?;
+    let size = written.strip_suffix(PER_SECOND).and_then(|size| size.parse::<Size>().ok());
+    size.map(|size| size.bytes)
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| format!("= {written:?} is no rate; write a whole number and a unit, as \"10MiB/s\""))
 }
 
 /// A size with its unit.

@@ -22,4 +22,16 @@ pub struct DiskConfig {
     pub timeout_s: u32,
     /// Its serial number.
     pub serial: String,
+    /// What the guest may ask for in a second.
+    #[serde(skip)]
+    pub limits: DiskLimits,
+}
+
+/// What a guest may ask of a disk in a second; `None`: anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskLimits {
+    /// Requests.
+    pub requests_per_s: Option<u32>,
+    /// Bytes that are read or written.
+    pub bytes_per_s: Option<u64>,
 }

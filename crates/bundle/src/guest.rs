@@ -141,6 +141,10 @@ impl GuestConfig {
             bytes.extend(b"disks");
             bytes.extend(postcard::to_allocvec(&self.disks).unwrap_or_default());
         }
+        if self.has_disk_limits() {
+            bytes.extend(b"limits");
+            bytes.extend(postcard::to_allocvec(&self.disk_limits()).unwrap_or_default());
+        }
         let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
         if bytes.is_empty() { 0 } else { bytes.iter().fold(OFFSET, fold) }
     }

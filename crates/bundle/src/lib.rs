@@ -41,6 +41,7 @@ mod cpu;
 mod disk;
 mod error;
 mod guest;
+mod limited;
 pub mod limits;
 mod manifest;
 mod network;
@@ -53,7 +54,7 @@ pub mod write;
 
 pub use checksum::crc32;
 pub use cpu::CpuModel;
-pub use disk::DiskConfig;
+pub use disk::{DiskConfig, DiskLimits};
 pub use error::{BundleError, HeaderField, Problem};
 pub use guest::{AssignedConfig, Devices, GuestConfig, OnPanic, Pmu, PmuEvent, VirtioDevices};
 pub use manifest::{

@@ -18,7 +18,7 @@ pub const MANIFEST_NAME: &str = "manifest";
 pub const MANIFEST_MAGIC: [u8; 4] = *b"BtnM";
 
 /// Newest version of the manifest's encoding that is written and read. Any change to it raises the version.
-pub const MANIFEST_VERSION: u16 = 11;
+pub const MANIFEST_VERSION: u16 = 12;
 
 /// The versions before, between release 0.1.0 and the next.
 pub(crate) const VERSION_5: u16 = 5;
@@ -27,6 +27,7 @@ pub(crate) const VERSION_7: u16 = 7;
 pub(crate) const VERSION_8: u16 = 8;
 pub(crate) const VERSION_9: u16 = 9;
 pub(crate) const VERSION_10: u16 = 10;
+pub(crate) const VERSION_11: u16 = 11;
 
 /// Oldest version that is written and read: that of release 0.1.0. A manifest that says nothing newer is written in
 /// the oldest one that can, so that an update can lead to an image of that release and back.
@@ -229,7 +230,8 @@ impl Manifest {
         let mut functions = self.guests.iter().flat_map(|guest| &guest.functions);
         let has_line = functions.clone().any(|function| function.gsi.is_some());
         match () {
-            () if self.guests.iter().any(|guest| guest.has_tables() || !guest.disks.is_empty()) => MANIFEST_VERSION,
+            () if self.guests.iter().any(GuestConfig::has_disk_limits) => MANIFEST_VERSION,
+            () if self.guests.iter().any(|guest| guest.has_tables() || !guest.disks.is_empty()) => VERSION_11,
             () if functions.any(|function| function.virtual_functions > 0) => VERSION_10,
             () if has_line => VERSION_9,
             () if self.guests.iter().any(|guest| guest.vsock.is_some()) => VERSION_8,

@@ -9,10 +9,11 @@ use crate::archive::{Entries, Entry};
 use crate::checksum::crc32;
 use crate::error::{BundleError, Problem};
 use crate::guest::GuestConfig;
+use crate::limited::Limited;
 use crate::limits;
 use crate::manifest::{
     Added, AddedLater, Disks, FileRecord, Lines, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Networks,
-    OLDEST_MANIFEST_VERSION, Sockets, VERSION_5, VERSION_6, VERSION_7, VERSION_8, VERSION_9, VERSION_10,
+    OLDEST_MANIFEST_VERSION, Sockets, VERSION_5, VERSION_6, VERSION_7, VERSION_8, VERSION_9, VERSION_10, VERSION_11,
     VirtualFunctions,
 };
 use crate::tables::Tables;
@@ -181,11 +182,15 @@ fn decode(version: u16, encoded: &[u8]) -> Option<Manifest> {
         let (added, behind) = postcard::take_from_bytes::<VirtualFunctions>(rest).ok()?;
         (manifest, rest) = (manifest.with_virtual_functions(&added)?, behind);
     }
-    if version >= MANIFEST_VERSION {
+    if version >= VERSION_11 {
         let (tables, behind) = postcard::take_from_bytes::<Tables>(rest).ok()?;
         (manifest, rest) = (manifest.with_tables(tables)?, behind);
         let (added, behind) = postcard::take_from_bytes::<Disks>(rest).ok()?;
         (manifest, rest) = (manifest.with_disks(added)?, behind);
+    }
+    if version >= MANIFEST_VERSION {
+        let (limited, behind) = postcard::take_from_bytes::<Limited>(rest).ok()?;
+        (manifest, rest) = (manifest.with_limited(limited)?, behind);
     }
     rest.is_empty().then_some(manifest)
 }

@@ -37,7 +37,6 @@ mod mac;
 mod network;
 mod port;
 mod ports;
-mod rate;
 
 pub use counters::{Counters, Figures, Reason};
 pub use header::{HEADER_BYTES, Header, MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES, TAG_BYTES, Tag};
@@ -46,7 +45,6 @@ pub use mac::{Mac, NotAMac};
 pub use network::{Egress, Forward, Network, Refused};
 pub use port::{MAX_VLAN, Port, Vlans};
 pub use ports::{MAX_PORTS, Ports};
-pub use rate::Bucket;
 
 #[cfg(test)]
 mod tests;

@@ -233,30 +233,6 @@ fn counters_count_by_reason() {
 
 proptest! {
     #[test]
-    fn a_rate_is_kept_and_reached(
-        rate in 1_000u64..2_000_000_000,
-        frames in prop::collection::vec((0usize..66_000, 0u64..50_000_000), 1..200),
-    ) {
-        let mut bucket = Bucket::new(rate, NOW);
-        let burst = (rate / 50).max(128 << 10);
-        let (mut now, mut sent) = (NOW, 0);
-        for (bytes, pause) in frames {
-            now += pause;
-            if let Err(at) = bucket.check(now) {
-                prop_assert!(at > now);
-                prop_assert!(bucket.check(at - 1).is_err() || at - 1 <= now, "it could have gone earlier");
-                now = at;
-                prop_assert_eq!(bucket.check(now), Ok(()));
-            }
-            // One frame may be in advance.
-            let most = u128::from(burst) + u128::from(rate) * u128::from(now - NOW) / 1_000_000_000;
-            prop_assert!(sent <= most, "{} of {}", sent, most);
-            bucket.take(bytes);
-            sent += bytes as u128;
-        }
-    }
-
-    #[test]
     fn no_header_panics(first: [u8; 18], bytes: usize) {
         if let Ok(header) = Header::parse(&first, bytes) {
             prop_assert!(header.payload_bytes <= MAX_PAYLOAD_BYTES);

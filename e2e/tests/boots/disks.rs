@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use baton::config::{Guest, Iommu};
-use bundle::{AssignedConfig, DiskConfig, VsockConfig};
+use bundle::{AssignedConfig, DiskConfig, DiskLimits, VsockConfig};
 use e2e::host::Host;
 use e2e::old_image;
 use e2e::place::{Kernel, built};
@@ -23,6 +23,7 @@ pub const RULES: &[Rule] =
 
 pub const LONG_RULES: &[Rule] = &[
     ("a_disk_with_a_write_back_cache_loses_nothing", || is_only_late_with(Kernel::Default, 6, true)),
+    ("a_disk_does_no_more_requests_a_second_than_it_may", is_limited),
     ("a_server_that_is_gone_is_an_error_after_the_time_out", is_an_error_in_time),
     ("an_image_that_knows_no_such_disk_is_refused", an_image_without_disks_is_refused),
 ];
@@ -51,7 +52,7 @@ fn storage(folder: &Path) -> Result<Guest> {
 
 fn disk(timeout_s: u32, is_write_back: bool) -> DiskConfig {
     let (export, serial) = ("web-root".to_owned(), "web".to_owned());
-    DiskConfig { cid: STORAGE_CID, port: 10_809, export, is_read_only: false, is_write_back, timeout_s, serial }
+    DiskConfig { cid: STORAGE_CID, port: 10_809, export, is_write_back, timeout_s, serial, ..DiskConfig::default() }
 }
 
 /// A guest with that disk, which does these tasks.
@@ -111,6 +112,31 @@ fn blocks(host: &Host) -> Result<u64> {
     let number = |line: &str, name| -> Option<u64> { line.split(name).nth(1)?.split(' ').next()?.parse().ok() };
     let of_line = |line: &str| Some(number(line, "written=")? + number(line, "verified=")?);
     console.lines().rev().find_map(of_line).context("no report of the disk is whole")
+}
+
+/// The guest reports each second of its own clock; a block is a request.
+fn is_limited() -> Result<()> {
+    const IOPS: u64 = 20;
+    const SECONDS: u64 = 5;
+    let folder = folder()?;
+    let limits = DiskLimits { requests_per_s: Some(IOPS as u32), bytes_per_s: None };
+    let limited = DiskConfig { limits, ..disk(TIMEOUT_S, false) };
+    let mut host = recipe(folder.path(), Kernel::Default, limited, "disk:4")?.start()?;
+    host.limit(LIMIT);
+    verifies_more(&mut host)?;
+    for generation in 2..4 {
+        let before = blocks(&host)?;
+        for _ in 0..SECONDS {
+            host.guest_says(WEB, " wrong=0 errors=0 ")?;
+        }
+        let done = blocks(&host)? - before;
+        // The last block of a report is begun within its second; one report more may have been printed.
+        let most = (SECONDS + 1) * (IOPS + 2);
+        ensure!((1..=most).contains(&done), "{done} requests in {SECONDS} s: at most {most} are allowed");
+        host.update_to(generation)?;
+        verifies_more(&mut host)?;
+    }
+    host.powers_off()
 }
 
 fn is_an_error_in_time() -> Result<()> {

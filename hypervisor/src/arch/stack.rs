@@ -9,7 +9,7 @@ use frames::FrameRange;
 use paging::Flags;
 
 use super::address::{DIRECT_MAP, INTERRUPT_STACK_BYTES, INTERRUPT_STACK_STRIDE, INTERRUPT_STACKS, STACK_BYTES};
-use super::address::{STACK_STRIDE, STACKS};
+use super::address::{STACK_STRIDE, STACKS, image_end, image_start};
 use super::image;
 use super::memory::{self, MemoryError};
 
@@ -73,6 +73,13 @@ pub fn stack_around(pointer: u64) -> Option<Range<u64>> {
 /// Returns whether `address` is in the guard page (or the gap) under one of the stacks.
 pub fn is_stack_guard(address: u64) -> bool {
     [&CPUS, &INTERRUPTS].iter().filter_map(|area| area.at(address)).any(|stack| address < stack.start)
+}
+
+/// Bytes of memory that the image holds: all of its segments, but for the boot stack once that is given back.
+pub fn image_bytes() -> u64 {
+    let stack = image::boot_stack();
+    let given_back = if IS_BOOT_STACK_GONE.load(Ordering::Relaxed) { stack.end - stack.start } else { 0 };
+    image_end() - image_start() - given_back
 }
 
 /// Leaves the current stack for good and goes on in `next` on another one.

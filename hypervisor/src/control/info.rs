@@ -10,7 +10,7 @@ use wire::{ApicMode, HostInfo, Virtualization, Vulnerability};
 use crate::arch::boot::{BUILD, newest_version};
 use crate::arch::memory::FRAMES;
 use crate::arch::strays;
-use crate::arch::{address, apic, speculation, timer};
+use crate::arch::{apic, speculation, stack, timer};
 use crate::guests::guest::GUESTS;
 use crate::kernel::cpus::{self, VIRTUALIZATION};
 use crate::kernel::inherited;
@@ -28,7 +28,7 @@ pub fn host() -> HostInfo {
     let (unclaimed_nmis, unexpected_interrupts, last_unexpected_vector) = strays::counts();
     HostInfo {
         version: env!("CARGO_PKG_VERSION").to_string(),
-        image_bytes: address::image_end() - address::image_start(),
+        image_bytes: stack::image_bytes(),
         cpus: cpus::online().len() as u32,
         memory_total_bytes: total,
         memory_free_bytes: free,

@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 
 use bundle::DiskConfig;
 use spin::Mutex;
-use vm::devices::blk::{Blk, BlkConfig, News};
+use vm::devices::blk::{Blk, BlkConfig, Limits, News};
 use vm::devices::pci::{Endpoint, Slot};
 use vm::devices::virtio::{Virtio, in_slot};
 use vm::machine::Machine;
@@ -81,6 +81,7 @@ fn described(config: &DiskConfig) -> BlkConfig {
         is_write_back: config.is_write_back,
         timeout_ns: u64::from(config.timeout_s) * 1_000_000_000,
         serial: config.serial.clone(),
+        limits: Limits { requests_per_s: config.limits.requests_per_s, bytes_per_s: config.limits.bytes_per_s },
     }
 }
 

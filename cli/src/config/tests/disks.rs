@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rules of disks behind servers in other guests.
 
-use bundle::DiskConfig;
+use bundle::{DiskConfig, DiskLimits};
 
 use super::*;
 
@@ -22,12 +22,15 @@ fn a_disk_is_an_export_and_the_rest_is_usual() {
         is_write_back: false,
         timeout_s: 60,
         serial: String::new(),
+        limits: DiskLimits::default(),
     };
     assert_eq!(disks("vsock = true", "nbd = \"storage:web-root\""), Ok(vec![usual.clone()]));
-    let all = "nbd = \"storage:\"\nport = 7\nread-only = true\nserial = \"a-1\"\ntimeout = 5\ncache = \"writeback\"";
+    let all = "nbd = \"storage:\"\nport = 7\nread-only = true\nserial = \"a-1\"\ntimeout = 5\ncache = \"writeback\"\n\
+               iops = 500\nrate = \"10MiB/s\"";
     let (export, serial) = (String::new(), "a-1".to_owned());
     let (port, timeout_s, is_read_only, is_write_back) = (7, 5, true, true);
-    let other = DiskConfig { cid: 9, port, export, serial, timeout_s, is_read_only, is_write_back };
+    let limits = DiskLimits { requests_per_s: Some(500), bytes_per_s: Some(10 << 20) };
+    let other = DiskConfig { cid: 9, port, export, serial, timeout_s, is_read_only, is_write_back, limits };
     assert_eq!(disks("vsock = { cid = 9 }", all), Ok(vec![other]));
 }
 
@@ -54,6 +57,12 @@ fn mistakes_name_the_place_and_what_to_write() {
         ("", good, "11:7: {}: nbd: the guest \"storage\" has no sockets; add `vsock = true` to it"),
         ("vsock = true", &format!("{good}\nport = 0"), "12:8: {}: port = 0 is not possible; write 1 to 4294967294"),
         ("vsock = true", &format!("{good}\ntimeout = 0"), "12:11: {}: timeout = 0 is not possible; write 1 to 3600"),
+        ("vsock = true", &format!("{good}\niops = 0"), "12:8: {}: iops = 0 is not possible; write 1 to 4294967295"),
+        (
+            "vsock = true",
+            &format!("{good}\nrate = \"10MiB\""),
+            "12:8: {}: rate = \"10MiB\" is no rate; write a whole number and a unit, as \"10MiB/s\"",
+        ),
         (
             "vsock = true",
             &format!("{good}\ncache = \"none\""),

@@ -59,6 +59,9 @@ fn disks(manifest: &Manifest) -> Result<(), Problem> {
             if !limits::DISK_TIMEOUTS_S.contains(&disk.timeout_s) {
                 return bad("has a disk with a bad timeout: 1 to 3600 seconds are possible");
             }
+            if disk.limits.requests_per_s == Some(0) || disk.limits.bytes_per_s == Some(0) {
+                return bad("has a disk that may do nothing: leave a limit out for none");
+            }
         }
     }
     Ok(())

@@ -7,6 +7,7 @@ use serde::de::value::{Error, StrDeserializer};
 
 use super::reading::VERSION_AT;
 use super::*;
+use crate::manifest::VERSION_11;
 
 const ALL: [CpuModel; 7] =
     [CpuModel::Host, CpuModel::V2, CpuModel::V3, CpuModel::V4, CpuModel::Epyc, CpuModel::EpycRome, CpuModel::EpycMilan];
@@ -18,7 +19,7 @@ fn models_are_read_guest_by_guest() {
         write::build(HOST, cpus.iter().copied().enumerate().map(guest).collect(), &FILES).expect("good")
     };
     let bytes = built(&ALL);
-    assert_eq!(bytes[VERSION_AT..][..2], MANIFEST_VERSION.to_le_bytes());
+    assert_eq!(bytes[VERSION_AT..][..2], VERSION_11.to_le_bytes());
     let bundle = Bundle::parse(&bytes).expect("good");
     assert!(bundle.manifest().guests.iter().map(|guest| guest.cpu).eq(ALL));
     assert_eq!(built(&[CpuModel::Host])[VERSION_AT..][..2], OLDEST_MANIFEST_VERSION.to_le_bytes());

@@ -3,13 +3,23 @@
 
 use super::reading::VERSION_AT;
 use super::*;
+use crate::manifest::VERSION_11;
 
 const STORAGE: u32 = 9;
 
 fn disk() -> DiskConfig {
     let (export, serial) = ("web-root".to_string(), "web".to_string());
     let (is_read_only, is_write_back) = (false, true);
-    DiskConfig { cid: STORAGE, port: 10_809, export, is_read_only, is_write_back, timeout_s: 60, serial }
+    DiskConfig {
+        cid: STORAGE,
+        port: 10_809,
+        export,
+        is_read_only,
+        is_write_back,
+        timeout_s: 60,
+        serial,
+        limits: DiskLimits::default(),
+    }
 }
 
 /// A storage guest, and one with these disks.
@@ -26,13 +36,30 @@ fn built(disks: Vec<DiskConfig>) -> Result<Vec<u8>, BundleError> {
 fn disks_are_read_guest_by_guest() {
     let disks = vec![disk(), DiskConfig { is_read_only: true, port: 1, ..disk() }];
     let bytes = built(disks.clone()).expect("good");
-    assert_eq!(bytes[VERSION_AT..][..2], MANIFEST_VERSION.to_le_bytes());
+    assert_eq!(bytes[VERSION_AT..][..2], VERSION_11.to_le_bytes());
     assert_eq!(Bundle::parse(&bytes).expect("good").manifest().guests, guests(disks));
 }
 
 #[test]
+fn limits_are_read_disk_by_disk_and_raise_the_version() {
+    let limited =
+        |requests_per_s, bytes_per_s| DiskConfig { limits: DiskLimits { requests_per_s, bytes_per_s }, ..disk() };
+    let disks = vec![disk(), limited(Some(500), None), limited(None, Some(10 << 20))];
+    let bytes = built(disks.clone()).expect("good");
+    assert_eq!(bytes[VERSION_AT..][..2], MANIFEST_VERSION.to_le_bytes());
+    assert_eq!(Bundle::parse(&bytes).expect("good").manifest().guests, guests(disks.clone()));
+    let manifest = Manifest { guests: guests(disks), ..Manifest::default() };
+    let mut others = manifest.limited();
+    assert_eq!(manifest.clone().with_limited(others.clone()), Some(manifest.clone()));
+    others.disks[1].pop();
+    assert!(manifest.clone().with_limited(others.clone()).is_none());
+    others.disks.pop();
+    assert!(manifest.with_limited(others).is_none());
+}
+
+#[test]
 fn without_disks_a_manifest_stays_as_it_was() {
-    assert!(built(vec![]).expect("good")[VERSION_AT..][..2] < MANIFEST_VERSION.to_le_bytes()[..]);
+    assert!(built(vec![]).expect("good")[VERSION_AT..][..2] < VERSION_11.to_le_bytes()[..]);
 }
 
 #[test]
@@ -47,6 +74,14 @@ fn impossible_disks_are_refused() {
         (vec![DiskConfig { serial: long(21), ..disk() }], "too long"),
         (vec![DiskConfig { timeout_s: 0, ..disk() }], "bad timeout"),
         (vec![DiskConfig { timeout_s: 3601, ..disk() }], "bad timeout"),
+        (
+            vec![DiskConfig { limits: DiskLimits { requests_per_s: Some(0), bytes_per_s: None }, ..disk() }],
+            "do nothing",
+        ),
+        (
+            vec![DiskConfig { limits: DiskLimits { requests_per_s: None, bytes_per_s: Some(0) }, ..disk() }],
+            "do nothing",
+        ),
     ] {
         let problem = built(disks).expect_err("bad").problem.to_string();
         assert!(problem.contains(reason), "{problem}");
@@ -69,8 +104,10 @@ fn disks_of_other_guests_are_malformed() {
 #[test]
 fn a_digest_differs_where_disks_do() {
     let with = |disks| GuestConfig { disks, ..debian() }.digest();
+    let limits = DiskLimits { requests_per_s: Some(1), bytes_per_s: None };
+    let limited = DiskConfig { limits, ..disk() };
     let digests =
-        [with(vec![]), with(vec![disk()]), with(vec![disk(); 2]), with(vec![DiskConfig { timeout_s: 9, ..disk() }])];
+        [vec![], vec![disk()], vec![disk(); 2], vec![DiskConfig { timeout_s: 9, ..disk() }], vec![limited]].map(with);
     let different: std::collections::BTreeSet<u64> = digests.into_iter().collect();
     assert_eq!(different.len(), digests.len());
 }

@@ -21,12 +21,14 @@
 //! | `queue` | 5.2.2: the queue |
 //! | `config` | 5.2.4: the configuration |
 //! | `requests` | 5.2.6: what the driver asks |
+//! | `limits` | requests and bytes that a driver may ask for in a second |
 //! | `transfer` | 5.2.6: data and status |
 //! | `state` | what is handed over |
 //! | `socket` | 5.10: the stream to a server in another guest |
 
 mod config;
 mod device;
+mod limits;
 mod queue;
 mod requests;
 mod socket;
@@ -37,6 +39,7 @@ pub use ::virtio::{Chain, Fault};
 pub use nbd::{Export, News, Problem, Status, Stream};
 
 pub use device::{Blk, BlkConfig};
+pub use limits::Limits;
 pub use socket::Socket;
 
 #[cfg(test)]

@@ -7,14 +7,18 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use bundle::NicConfig;
+use rate::Bucket;
 use spin::{Mutex, Once};
-use switch::{Bucket, Counters, Network};
+use switch::{Counters, Network};
 use vm::devices::net::{Chain, Net};
 use vm::devices::pci::Endpoint;
 use vm::devices::virtio::Virtio;
 
 use crate::arch::timer;
 use crate::guests::forwarding::Run;
+
+/// A port's bucket holds two frames of the longest at least.
+const LEAST_BURST_BYTES: u64 = 128 << 10;
 
 /// All networks, in the bundle's order.
 pub static NETWORKS: Once<Vec<Lan>> = Once::new();
@@ -74,7 +78,7 @@ impl Port {
     /// The port of a guest's device.
     pub fn new(guest: u32, nic: &NicConfig) -> Self {
         let now_ns = timer::uptime_ns();
-        let bucket = nic.rate_bytes_per_s.map(|rate| Bucket::new(rate, now_ns));
+        let bucket = nic.rate_bytes_per_s.map(|rate| Bucket::new(rate, LEAST_BURST_BYTES, now_ns));
         Self {
             guest,
             counters: Counters::default(),

@@ -74,7 +74,7 @@ fn send_by(own: Own<'_>, lan: &Lan, port: &Port) -> Turn {
             }
             Some(Taken::Frame(frame)) => {
                 if let Some(bucket) = bucket {
-                    bucket.take(frame.bytes());
+                    bucket.take(frame.bytes() as u64);
                 }
                 frames += 1;
                 match forward(own, lan, port, &frame, chain) {

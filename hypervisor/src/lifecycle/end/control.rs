@@ -9,7 +9,7 @@ use wire::{ApicMode, LogRecord, RefusalCode, Virtualization};
 
 use crate::arch::boot::BUILD;
 use crate::arch::serial::{self, Uart};
-use crate::arch::{address, apic, percpu, strays, timer};
+use crate::arch::{apic, percpu, stack, strays, timer};
 use crate::kernel::cpus::VIRTUALIZATION;
 use crate::kernel::platform::BOOT;
 use crate::kernel::{console, inherited};
@@ -103,7 +103,7 @@ fn describe() -> BorrowedInfo<'static> {
     let (unclaimed_nmis, unexpected_interrupts, last_unexpected_vector) = strays::counts();
     BorrowedInfo {
         version: concat!(env!("CARGO_PKG_VERSION"), " (this host has ended)"),
-        image_bytes: address::image_end() - address::image_start(),
+        image_bytes: stack::image_bytes(),
         cpus: percpu::online(),
         memory_total_bytes: BOOT.get().map_or(0, |(boot, _)| boot.memory_map.usable_bytes()),
         memory_free_bytes: 0,

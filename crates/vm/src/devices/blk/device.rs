@@ -9,6 +9,7 @@ use handover::Full;
 use handover::state::DeviceKind;
 use nbd::{Client, Config, News, Stream};
 
+use super::limits::{Buckets, Limits};
 use super::queue::{QUEUE_SIZES, REQUESTS};
 use super::requests::SERIAL_BYTES;
 use super::transfer::Transfer;
@@ -32,6 +33,8 @@ pub struct BlkConfig {
     pub timeout_ns: u64,
     /// Its serial number: the first 20 bytes count.
     pub serial: String,
+    /// What the driver may ask for in a second.
+    pub limits: Limits,
 }
 
 /// The device.
@@ -39,6 +42,7 @@ pub struct BlkConfig {
 pub struct Blk {
     pub(super) client: Client,
     pub(super) serial: [u8; SERIAL_BYTES],
+    buckets: Buckets,
     chain: Box<Chain>,
     /// When the first turn was.
     first_ns: Option<u64>,
@@ -49,11 +53,12 @@ pub struct Blk {
 impl Blk {
     /// A disk that is not connected.
     pub fn new(config: BlkConfig) -> Self {
-        let BlkConfig { export, is_read_only, is_write_back, timeout_ns, serial } = config;
+        let BlkConfig { export, is_read_only, is_write_back, timeout_ns, serial, limits } = config;
         let mut bytes = [0; SERIAL_BYTES];
         bytes.iter_mut().zip(serial.bytes()).for_each(|(into, byte)| *into = byte);
         let client = Client::new(Config { export, is_read_only, is_write_back, timeout_ns });
-        Self { client, serial: bytes, chain: Box::default(), first_ns: None, has_waited: false }
+        let buckets = Buckets::new(limits);
+        Self { client, serial: bytes, buckets, chain: Box::default(), first_ns: None, has_waited: false }
     }
 
     /// Takes requests, and works on the connection: a bounded time. Returns when it is to be called again, beside when
@@ -89,22 +94,27 @@ impl Blk {
         if !io.is_enabled(REQUESTS) {
             self.client.abandon();
         }
-        let has_more = self.take(now_ns, io)?;
+        let again_ns = self.take(now_ns, io)?;
         let mut transfer = Transfer::new(io, &mut self.chain);
         let next_ns = self.client.turn(now_ns, stream, &mut transfer)?;
-        Ok(if has_more { Some(now_ns) } else { next_ns })
+        Ok([again_ns, next_ns].into_iter().flatten().min())
     }
 
-    /// Takes chains; true if there are more than one turn takes.
-    fn take(&mut self, now_ns: u64, io: &mut Io<'_>) -> Result<bool, Fault> {
+    /// Takes chains. Returns when there may be more for it: now if there are more than one turn takes, later if more
+    /// are not allowed yet; `None` if there are none, and the driver notifies the device of the next one.
+    fn take(&mut self, now_ns: u64, io: &mut Io<'_>) -> Result<Option<u64>, Fault> {
         for _ in 0..CHAINS {
+            if let Some(at_ns) = self.buckets.wait(now_ns) {
+                return Ok(Some(at_ns));
+            }
             if io.take(REQUESTS, &mut self.chain)? {
-                requests::begin(&mut self.client, &self.serial, &self.chain, now_ns, io)?;
+                let bytes = requests::begin(&mut self.client, &self.serial, &self.chain, now_ns, io)?;
+                self.buckets.take(bytes);
             } else if !io.enable_notifications(REQUESTS)? {
-                return Ok(false);
+                return Ok(None);
             }
         }
-        Ok(true)
+        Ok(Some(now_ns))
     }
 
     /// Takes what has happened to the connection since the last call.

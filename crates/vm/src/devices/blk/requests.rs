@@ -34,7 +34,7 @@ pub(super) fn status(result: Result<(), Failure>) -> u8 {
     if result.is_ok() { OK } else { IO_ERROR }
 }
 
-/// Hands a request to the client, or answers it at once.
+/// Hands a request to the client, or answers it at once. Returns the bytes that it reads or writes.
 ///
 /// # Errors
 /// The driver's [`Fault`].
@@ -44,7 +44,7 @@ pub(super) fn begin(
     chain: &Chain,
     now_ns: u64,
     io: &mut Io<'_>,
-) -> Result<(), Fault> {
+) -> Result<u32, Fault> {
     let (readable, room) = (chain.readable_bytes(), chain.writable_bytes().wrapping_sub(1));
     if readable < HEADER_BYTES || room == u32::MAX {
         return Err(Fault::Request("a disk request without its header, or without room for its status"));
@@ -65,16 +65,17 @@ pub(super) fn begin(
         GET_ID => {
             let most = SERIAL_BYTES.min(room as usize);
             chain.write(io.memory, 0, &serial[..most])?;
-            return answer(chain, OK, most as u32, io);
+            return answer(chain, OK, most as u32, io).map(|()| 0);
         }
         _ => Err(UNSUPPORTED),
     };
     match wanted {
         Ok(request) => {
             let submitted = client.submit(chain.head(), request, now_ns);
-            submitted.map_err(|_| Fault::Request("a chain is made available again while it is in flight"))
+            submitted.map_err(|_| Fault::Request("a chain is made available again while it is in flight"))?;
+            Ok(if matches!(request.command, Command::Read | Command::Write) { request.bytes } else { 0 })
         }
-        Err(status) => answer(chain, status, 0, io),
+        Err(status) => answer(chain, status, 0, io).map(|()| 0),
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Requests of a driver, by sections of the specification (1.3), to a server in memory.
 
+mod limits;
 mod properties;
 mod requests;
 mod servers;
@@ -27,6 +28,7 @@ fn config() -> BlkConfig {
         is_write_back: false,
         timeout_ns: 10 * SECOND_NS,
         serial: String::from("web-root"),
+        limits: Limits::default(),
     }
 }
 

@@ -45,9 +45,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn a_disk_returns_what_was_written_last(steps in proptest::collection::vec(step(), 1..60), is_write_back: bool) {
+    fn a_disk_returns_what_was_written_last(
+        steps in proptest::collection::vec(step(), 1..60),
+        is_write_back: bool,
+        requests_per_s in proptest::option::of(3u32..100),
+    ) {
+        let limits = Limits { requests_per_s, bytes_per_s: requests_per_s.map(u64::from) };
         let timeout_ns = 1000 * SECOND_NS;
-        let mut world = World::up(BlkConfig { is_write_back, timeout_ns, ..config() });
+        let mut world = World::up(BlkConfig { is_write_back, timeout_ns, limits, ..config() });
         let (mut flying, mut known) = (Flying::new(), [0; 8]);
         for step in steps {
             let is_free = |sector: u64| flying.len() < 4 && flying.iter().all(|(_, other, _)| *other != sector);
