@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 /// Longest wait for the driver, and for the other end.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
+/// Longest wait for the other end to close.
+const CLOSE_LIMIT: Duration = Duration::from_secs(30);
 /// Longest wait for a block to come back.
 const ECHO_LIMIT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -36,7 +38,7 @@ pub fn start_serve(port: u32) {
 }
 
 /// Connects so often, one after the other, without closing: prints how many the other end has accepted, and the reason
-/// for the first refusal; then closes all.
+/// for the first refusal; then closes all, and waits until the other end has, too: until then they count.
 pub fn crowd(cid: u32, port: u32, times: u64) {
     let (mut open, mut refused, mut reason) = (Vec::new(), 0_u64, None);
     for _ in 0..times {
@@ -50,6 +52,11 @@ pub fn crowd(cid: u32, port: u32, times: u64) {
     }
     let reason = reason.map_or("none".to_owned(), |reason| reason.to_string());
     say!("crowd: vsock {cid}:{port}: open={} refused={refused} reason={reason}", open.len());
+    for connection in open {
+        if let Err(error) = connection.set_linger(Some(CLOSE_LIMIT)) {
+            say!("crowd: WRONG: a connection cannot wait for its end: {error}");
+        }
+    }
 }
 
 fn connect(cid: u32, port: u32, limit: Duration) -> io::Result<Socket> {
