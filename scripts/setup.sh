@@ -4,9 +4,9 @@
 # Makes a machine ready for `make demo`, `make test` or `make test-all`, once; a second run finds its stamp and does nothing.
 #
 #   scripts/setup.sh demo   QEMU, busybox, cpio, a bare-metal Rust toolchain, one stock kernel
-#   scripts/setup.sh test   the same, formatter and linters, gdb, Chromium, GRUB with what makes discs of it, UEFI
-# firmware, perf, and
-#                           what the tests compare with: a second stock kernel, QEMU 10; kexec-tools; nbdkit
+#   scripts/setup.sh test   the same, formatter and linters, gdb, Chromium with axe-core (where there is npm), GRUB with
+#                           what makes discs of it, UEFI firmware, perf, and what the tests compare with: a second stock
+#                           kernel, QEMU 10; kexec-tools; nbdkit
 #   scripts/setup.sh all    the same, and for `make test-all` crash with the symbols of the 6.1 kernel (283 MB to
 #                           fetch), a full kernel with drivers of disks and network cards (70 MB), and for
 #                           `bench structure` LLVM's tools and cargo-mutants
@@ -86,6 +86,7 @@ set_up_test() {
     (install_packages "$PERF_PACKAGE") || say "no linux-perf to be had here: no guest is profiled by its own perf"
     second_kernel || say "$(release_codename)-backports is out of reach: one kernel only"
   fi
+  axe_core || say "no axe-core $AXE_RELEASE to be had here (by npm): it does not check the service's page"
   promtool || say "no promtool to be had here: nobody checks metrics and alert rules but our own tests"
   kexec_tools || say "no kexec-tools to be had here: nothing is tested that replaces a running Linux"
   nbdkit || say "no nbdkit to be had here: no guest has a disk behind a server in another guest"

@@ -42,6 +42,8 @@ const SILENCE: Duration = Duration::from_secs(30);
 const HOST_QUEUE_BYTES: usize = 64 << 10;
 /// The same as long as it sends nothing unasked.
 const HOST_ANSWERS_BYTES: usize = 4 * MAX_FRAME_BYTES;
+/// The most messages that wait for the caller while consoles' output is kept: 1 KiB each.
+const MAX_WAITING: usize = 4096;
 
 /// One conversation with a host.
 pub struct Client {
@@ -54,6 +56,8 @@ pub struct Client {
     responses: VecDeque<Response>,
     last_id: u32,
     damage: Damage,
+    /// Bytes of consoles that found too many messages before them.
+    lost_output: u64,
     subscription: Subscription,
     last_heard: Instant,
     patience: Patience,
@@ -94,6 +98,7 @@ impl Client {
             responses: VecDeque::new(),
             last_id: 0,
             damage: Damage::default(),
+            lost_output: 0,
             subscription: Subscription::default(),
             last_heard: Instant::now(),
             patience: Patience::default(),
@@ -143,6 +148,11 @@ impl Client {
     /// Returns the number of damaged frames so far: each may have been a message.
     pub fn damaged_frames(&self) -> u32 {
         self.damage.frames
+    }
+
+    /// Returns how many bytes of consoles were dropped since the last call: a guest may write without end.
+    pub fn take_lost_output(&mut self) -> u64 {
+        std::mem::take(&mut self.lost_output)
     }
 
     /// The caller handles signals: the line leaves them to it.
@@ -222,11 +232,15 @@ impl Client {
             return Err(self.line.ending().map_or(closed, |reason| anyhow::Error::from(Closed).context(reason)));
         };
         let (streams, responses, damage) = (&mut self.streams, &mut self.responses, &mut self.damage);
+        let lost = &mut self.lost_output;
         let mut incompatible = None;
         let mut is_heard = false;
         self.decoder.push(&buffer[..count], |result| match result {
             Ok(Frame::Stream(stream)) => {
-                streams.push_back(stream);
+                match &stream {
+                    Stream::Console { bytes, .. } if streams.len() >= MAX_WAITING => *lost += bytes.len() as u64,
+                    _ => streams.push_back(stream),
+                }
                 is_heard = true;
             }
             Ok(Frame::Response(response)) => {

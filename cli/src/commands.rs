@@ -22,6 +22,7 @@ mod image;
 mod info;
 mod key;
 mod net;
+mod orders;
 mod pci;
 mod perf;
 mod profile;

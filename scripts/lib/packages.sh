@@ -72,3 +72,25 @@ unpack_packages() {
   rm -rf "$downloads" "$into"
   mv "$into.part" "$into"
 }
+
+# axe-core, the checker of web pages for people with disabilities, under target/axe-core/: of npm's package the one file
+# that is loaded into a page. Only that release is taken whose checksum is here.
+AXE_RELEASE=4.14.1
+AXE_SHA512=1477dafa598d8d065f273d6af302aa203c02e83131707b7fa648cd41bd3d6b734f8c22a0dab86ee6a6f64b8afbe804b214d36db85a2826965edfb3a0b9d546b5
+axe_core() {
+  local folder="$TARGET/axe-core" part="$TARGET/setup/axe-core" packed
+  # The stamp names the release: another one in the folder is replaced.
+  [[ ! -e "$folder/axe.min.js" || "$(cat "$folder/release" 2>/dev/null)" != "$AXE_RELEASE" ]] || return 0
+  have npm || return 1
+  rm -rf "$part" "$folder"
+  mkdir -p "$part"
+  say "downloading axe-core $AXE_RELEASE"
+  (cd "$part" && npm pack --silent "axe-core@$AXE_RELEASE" >/dev/null) || return 1
+  packed="$part/axe-core-$AXE_RELEASE.tgz"
+  sha512sum --check --status <<<"$AXE_SHA512  $packed" || return 1
+  mkdir -p "$folder"
+  tar -xzf "$packed" -C "$folder" --strip-components 1 package/axe.min.js package/LICENSE || return 1
+  printf '%s\n' "$AXE_RELEASE" >"$folder/release"
+  rm -rf "$part"
+  say "axe-core is under ${folder#"$ROOT"/}"
+}

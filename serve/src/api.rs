@@ -2,6 +2,7 @@
 //! The requests of clients. `GET` needs the role `read`; the router has a part for each of the other two roles, whose
 //! check comes before anything of a request's body is read.
 
+mod console;
 mod description;
 mod dump;
 mod error;
@@ -45,6 +46,7 @@ pub fn router(app: App) -> Router {
         .route("/", get(page::index))
         .route("/page.js", get(page::script))
         .route("/hour.js", get(page::hour))
+        .route("/console.js", get(page::console))
         .route("/page.css", get(page::style))
         .route("/metrics", get(metrics::scrape))
         .route("/api/v1/openapi.json", get(description::openapi))
@@ -56,6 +58,7 @@ pub fn router(app: App) -> Router {
         .route(&at("/info"), get(reads::info))
         .route(&at("/vulnerabilities"), get(reads::vulnerabilities))
         .route(&at("/guests"), get(reads::guests))
+        .route(&at("/guests/{guest}/console"), get(console::follow))
         .route(&at("/cpus"), get(reads::cpus))
         .route(&at("/networks"), get(reads::networks))
         .route(&at("/iommus"), get(reads::iommus))
@@ -68,6 +71,7 @@ pub fn router(app: App) -> Router {
         .route(&at("/updates"), get(reads::updates));
     let operate = Router::new()
         .route(&at("/guests/{guest}/dump"), post(dump::dump))
+        .route(&at("/guests/{guest}/console"), post(console::type_bytes))
         .route(&at("/guests/{guest}/{order}"), post(orders::guest))
         .route(&at("/cpus/{cpu}/{order}"), post(orders::cpu))
         .route(&at("/pci/assign"), post(orders::assign))

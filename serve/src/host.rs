@@ -4,6 +4,8 @@
 //! A thread ([`owner`]) owns the line to the host. It reads the host at intervals and keeps the [`Snapshot`], so that
 //! most questions, and every scrape of metrics, ask the host nothing. Anything else is a job in the thread's queue.
 
+mod consoles;
+mod failure;
 mod owner;
 mod records;
 mod snapshot;
@@ -20,10 +22,11 @@ use baton::connection::Address;
 use baton::program::Kind;
 use baton::timeline::Run;
 use serde::Serialize;
-use thiserror::Error;
 use tokio::sync::{broadcast, oneshot};
 use wire::{PciFunction, PciSurvey};
 
+pub use self::consoles::{Consoles, Follower, Piece};
+pub use self::failure::Failure;
 pub use self::records::{Counts, Kept, Place, Records};
 use self::records::{MAX_EVENTS, MAX_LOG};
 pub use self::snapshot::{Link, Snapshot, Status};
@@ -55,20 +58,6 @@ pub enum News {
 /// A job for the thread that owns the line; returns whether the line is still good.
 type Job = Box<dyn FnOnce(&mut Client) -> bool + Send>;
 
-/// The reason why a host did not answer.
-#[derive(Debug, Error)]
-pub enum Failure {
-    /// There is no line to it.
-    #[error("{0}")]
-    Unreachable(String),
-    /// Too much is asked of it, or it takes too long.
-    #[error("{0}")]
-    Busy(String),
-    /// Its own refusal, or a failure of the line.
-    #[error(transparent)]
-    Host(#[from] anyhow::Error),
-}
-
 /// One host.
 pub struct Host {
     /// Its name for clients.
@@ -88,6 +77,8 @@ pub struct Shared {
     snapshot: Mutex<Arc<Snapshot>>,
     records: Mutex<Records>,
     updates: Mutex<Updates>,
+    /// What guests have written.
+    consoles: Arc<Consoles>,
     runs: Cached<Vec<Run>>,
     pci: Cached<(PciSurvey, Vec<PciFunction>)>,
     news: broadcast::Sender<Arc<News>>,
@@ -191,9 +182,21 @@ impl Host {
                 return Err(Failure::Unreachable(format!("{}: the service ends", self.name)));
             }
         }
+        self.wake();
+        Ok(receiver)
+    }
+
+    /// Has the thread look at its queue, and whether somebody follows a console.
+    fn wake(&self) {
         // A full socket has enough bytes to wake it.
         let _ = (&self.wake).write(&[0]);
-        Ok(receiver)
+    }
+
+    /// Follows the consoles of its guests.
+    pub fn follow(&self) -> Follower {
+        let follower = self.shared.consoles.follow();
+        self.wake();
+        follower
     }
 
     /// Returns its boot, restarts and updates as its timeline has them.
@@ -243,6 +246,7 @@ impl Shared {
             snapshot: Mutex::default(),
             records: Mutex::new(records),
             updates: Mutex::default(),
+            consoles: Arc::default(),
             runs: Mutex::default(),
             pci: Mutex::default(),
             news,

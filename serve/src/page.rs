@@ -27,6 +27,11 @@ pub async fn hour() -> Response {
     ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("page/hour.js")).into_response()
 }
 
+/// The part of its script that shows a guest's console.
+pub async fn console() -> Response {
+    ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("page/console.js")).into_response()
+}
+
 /// Its style.
 pub async fn style() -> Response {
     ([(CONTENT_TYPE, "text/css; charset=utf-8")], include_str!("page/page.css")).into_response()

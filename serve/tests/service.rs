@@ -7,6 +7,8 @@ mod api;
 mod browser;
 #[path = "service/common.rs"]
 mod common;
+#[path = "service/console.rs"]
+mod console;
 #[path = "service/crowd.rs"]
 mod crowd;
 #[path = "service/ending.rs"]

@@ -13,19 +13,19 @@ use crate::consent::Consent;
 pub enum VmCommand {
     /// List the virtual machines
     List(Format),
-    /// Start a stopped machine
+    /// Start stopped machines
     Start(VmOrder),
-    /// Stop a machine at once, as if its power were cut
+    /// Stop machines at once, as if their power were cut
     Stop(VmEnd),
     /// Shut machines down by their power buttons; what still runs after the timeout is stopped
     Shutdown(VmShutdown),
     /// Wait until machines have ended
     Wait(VmWait),
-    /// Pause a machine: its vCPUs halt where they are
+    /// Pause machines: their vCPUs halt where they are
     Pause(VmOrder),
-    /// Resume a paused machine
+    /// Resume paused machines
     Resume(VmOrder),
-    /// Reset a machine: it starts again from its kernel
+    /// Reset machines: they start again from their kernels
     Reset(VmEnd),
     /// Write a machine's memory and registers to a core file for gdb and crash; a running one pauses meanwhile
     Dump {
@@ -56,7 +56,18 @@ pub enum VmCommand {
     },
 }
 
-/// An order that ends what one virtual machine does.
+/// The virtual machines that an order is for.
+#[derive(Clone, Debug, Args)]
+pub struct Vms {
+    /// The virtual machines
+    #[arg(required_unless_present = "all", value_name = "VM")]
+    pub names: Vec<String>,
+    /// All that the order applies to
+    #[arg(long, conflicts_with = "names")]
+    pub all: bool,
+}
+
+/// An order that ends what virtual machines do.
 #[derive(Debug, Args)]
 #[allow(missing_docs)]
 pub struct VmEnd {
@@ -70,9 +81,8 @@ pub struct VmEnd {
 #[derive(Debug, Args)]
 #[allow(missing_docs)]
 pub struct VmShutdown {
-    /// The virtual machines
-    #[arg(required = true, value_name = "VM")]
-    pub vms: Vec<String>,
+    #[command(flatten)]
+    pub vms: Vms,
     /// Seconds after which a machine that still runs is stopped, as if its power were cut
     #[arg(long, value_name = "SECONDS", default_value_t = 90)]
     pub timeout: u32,
@@ -86,9 +96,8 @@ pub struct VmShutdown {
 #[derive(Debug, Args)]
 #[allow(missing_docs)]
 pub struct VmWait {
-    /// The virtual machines
-    #[arg(required = true, value_name = "VM")]
-    pub vms: Vec<String>,
+    #[command(flatten)]
+    pub vms: Vms,
     /// Seconds after which the wait fails [default: none]
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u32>,
@@ -96,12 +105,12 @@ pub struct VmWait {
     pub format: Format,
 }
 
-/// An order for one virtual machine.
+/// An order for virtual machines.
 #[derive(Debug, Args)]
+#[allow(missing_docs)]
 pub struct VmOrder {
-    /// The virtual machine
-    pub vm: String,
     #[command(flatten)]
-    #[allow(missing_docs)]
+    pub vms: Vms,
+    #[command(flatten)]
     pub format: Format,
 }

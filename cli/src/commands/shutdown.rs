@@ -18,10 +18,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The longest that a stopped guest takes to end: its memory is freed.
 const STOPPING: Duration = Duration::from_secs(30);
 
-/// Asks guests, whose names have been checked, to shut down, and stops those that run on.
-pub(super) fn shutdown(client: &mut Client, order: &VmShutdown) -> Result<u8> {
-    order.consent.obtain(|| client.vms(), Ending { order: "shutdown", guests: Some(&order.vms) })?;
-    let mut waiting = Waiting::begin(&order.vms, order.format);
+/// Asks guests, each named once, to shut down, and stops those that run on.
+pub(super) fn shutdown(client: &mut Client, names: Vec<String>, order: &VmShutdown) -> Result<u8> {
+    order.consent.obtain(|| client.vms(), Ending { order: "shutdown", guests: Some(&names) })?;
+    let mut waiting = Waiting { names, begun: Instant::now(), format: order.format };
     waiting.note(&client.vms()?, "stopped already");
     // One that is refused keeps none of the others from being asked; the first refusal is the command's.
     let refusals: Vec<_> = waiting.names.clone().into_iter().filter_map(|name| press(client, name).err()).collect();
@@ -39,9 +39,9 @@ pub(super) fn shutdown(client: &mut Client, order: &VmShutdown) -> Result<u8> {
     refusals.into_iter().next().map_or(Ok(DONE), |(_, error)| Err(error))
 }
 
-/// Waits until guests, whose names have been checked, have ended.
-pub(super) fn wait(client: &mut Client, order: &VmWait) -> Result<u8> {
-    let mut waiting = Waiting::begin(&order.vms, order.format);
+/// Waits until guests, each named once, have ended.
+pub(super) fn wait(client: &mut Client, names: Vec<String>, order: &VmWait) -> Result<u8> {
+    let mut waiting = Waiting { names, begun: Instant::now(), format: order.format };
     waiting.until(client, order.timeout.map(|seconds| Duration::from_secs(seconds.into())), "ended")?;
     match (waiting.names.first(), order.timeout) {
         (Some(name), Some(seconds)) => {
@@ -74,17 +74,6 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Each name counts once.
-    fn begin(names: &[String], format: Format) -> Self {
-        let mut once: Vec<String> = Vec::new();
-        for name in names {
-            if !once.contains(name) {
-                once.push(name.clone());
-            }
-        }
-        Self { names: once, begun: Instant::now(), format }
-    }
-
     /// Waits until all have ended, or for so long, and reports each that does.
     fn until(&mut self, client: &mut Client, limit: Option<Duration>, how: &str) -> Result<()> {
         let begun = Instant::now();
@@ -164,12 +153,6 @@ mod tests {
             exits: Vec::new(),
             reason: None,
         }
-    }
-
-    #[test]
-    fn each_name_counts_once() {
-        let names = ["web", "db", "web"].map(str::to_owned);
-        assert_eq!(Waiting::begin(&names, Format { json: true }).names, ["web", "db"]);
     }
 
     #[test]

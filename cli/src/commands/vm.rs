@@ -3,25 +3,24 @@
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
-use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use comfy_table::{Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
-use wire::{Refusal, RefusalCode, RequestBody, VmInfo};
+use wire::VmInfo;
 
+use super::orders::{self, Order, check_name, is_alive};
 use super::{DONE, connect, console, perf, seconds, shutdown};
 use crate::args::{Format, Target, VmCommand, VmEnd, VmOrder};
-use crate::client::{Client, NotFound};
+use crate::client::Client;
 use crate::consent::Ending;
 use crate::dump::{self, Interrupted};
 use crate::size::Size;
-use crate::suggest::did_you_mean;
 
 /// Status of a command that the operator has interrupted.
 const INTERRUPTED: u8 = 130;
@@ -30,19 +29,19 @@ pub(super) fn run(target: &Target, command: &VmCommand) -> Result<u8> {
     let mut client = connect(target)?;
     match command {
         VmCommand::List(format) => list(&mut client, *format),
-        VmCommand::Start(vm) => order(&mut client, vm, |name| RequestBody::VmStart { name }, "started"),
-        VmCommand::Stop(vm) => end(&mut client, vm, "stop", |name| RequestBody::VmStop { name }, "stopped"),
-        VmCommand::Shutdown(vms) => {
-            vms.vms.iter().try_for_each(|vm| check_name(&mut client, vm))?;
-            shutdown::shutdown(&mut client, vms)
+        VmCommand::Start(vms) => order(&mut client, vms, &orders::START),
+        VmCommand::Stop(vms) => end(&mut client, vms, &orders::STOP),
+        VmCommand::Shutdown(order) => {
+            let names = orders::named(&mut client, &order.vms, is_alive)?;
+            shutdown::shutdown(&mut client, names, order)
         }
-        VmCommand::Wait(vms) => {
-            vms.vms.iter().try_for_each(|vm| check_name(&mut client, vm))?;
-            shutdown::wait(&mut client, vms)
+        VmCommand::Wait(order) => {
+            let names = orders::named(&mut client, &order.vms, is_alive)?;
+            shutdown::wait(&mut client, names, order)
         }
-        VmCommand::Pause(vm) => order(&mut client, vm, |name| RequestBody::VmPause { name }, "paused"),
-        VmCommand::Resume(vm) => order(&mut client, vm, |name| RequestBody::VmResume { name }, "resumed"),
-        VmCommand::Reset(vm) => end(&mut client, vm, "reset", |name| RequestBody::VmReset { name }, "reset"),
+        VmCommand::Pause(vms) => order(&mut client, vms, &orders::PAUSE),
+        VmCommand::Resume(vms) => order(&mut client, vms, &orders::RESUME),
+        VmCommand::Reset(vms) => end(&mut client, vms, &orders::RESET),
         VmCommand::Dump { vm, output } => dump(&mut client, vm, output.as_deref()),
         VmCommand::Perf { vm, seconds, format } => {
             check_name(&mut client, vm)?;
@@ -129,35 +128,14 @@ fn bar_style() -> ProgressStyle {
     style.unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// An order that ends what a machine does: asked about if it runs.
-fn end(client: &mut Client, vm: &VmEnd, verb: &str, body: fn(String) -> RequestBody, done: &str) -> Result<u8> {
-    vm.consent.obtain(|| client.vms(), Ending { order: verb, guests: Some(slice::from_ref(&vm.order.vm)) })?;
-    order(client, &vm.order, body, done)
+/// An order that ends what machines do: asked about if they run.
+fn end(client: &mut Client, vms: &VmEnd, order: &Order) -> Result<u8> {
+    let names = orders::named(client, &vms.order.vms, order.is_for)?;
+    vms.consent.obtain(|| client.vms(), Ending { order: order.verb, guests: Some(&names) })?;
+    orders::give(client, &names, order, vms.order.format)
 }
 
-fn order(client: &mut Client, vm: &VmOrder, body: fn(String) -> RequestBody, done: &str) -> Result<u8> {
-    if let Err(error) = client.order(body(vm.vm.clone())) {
-        let is_unknown = error.downcast_ref::<Refusal>().is_some_and(|refusal| refusal.code == RefusalCode::UnknownVm);
-        if is_unknown {
-            check_name(client, &vm.vm)?;
-        }
-        return Err(error);
-    }
-    match vm.format.json {
-        true => println!("{}", serde_json::json!({ "name": vm.vm, "done": done })),
-        false => println!("{} {done}", vm.vm),
-    }
-    Ok(DONE)
-}
-
-/// Returns an error with a suggestion unless a machine has this name.
-fn check_name(client: &mut Client, name: &str) -> Result<()> {
-    let vms = client.vms()?;
-    let mut names = vms.iter().map(|vm| vm.name.as_str());
-    if names.any(|known| known == name) {
-        return Ok(());
-    }
-    let suggestion = did_you_mean(name, vms.iter().map(|vm| vm.name.as_str()));
-    let hint = if suggestion.is_empty() { "; `baton vm list` shows those there are".to_owned() } else { suggestion };
-    bail!(NotFound(format!("there is no virtual machine {name:?}{hint}")))
+fn order(client: &mut Client, vms: &VmOrder, order: &Order) -> Result<u8> {
+    let names = orders::named(client, &vms.vms, order.is_for)?;
+    orders::give(client, &names, order, vms.format)
 }

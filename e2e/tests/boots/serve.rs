@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::future::pending;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
@@ -22,6 +22,7 @@ use super::Rule;
 pub const RULES: &[Rule] = &[
     ("a_host_is_seen_operated_and_updated_through_the_service", || is_operated_and_updated("update?by=bundle", b"")),
     ("a_roll_back_is_counted_by_the_service", a_roll_back_is_counted),
+    ("a_console_is_followed_and_typed_on_through_the_service_over_an_update", a_console_is_followed_and_typed_on),
 ];
 
 /// For the long suite: an image takes 15 s through an emulated UART.
@@ -126,6 +127,49 @@ fn is_operated_and_updated(update: &str, image: &[u8]) -> Result<()> {
     }
     host.client()?.order(wire::RequestBody::PowerOff)?;
     until("the host is seen to be gone", || Ok(get(folder, "/metrics")?.contains("baton_host_up{host=\"h\"} 0")))
+}
+
+fn a_console_is_followed_and_typed_on() -> Result<()> {
+    let mut host = Recipe::new().linux(GUEST, "shell,poweroff")?.start()?;
+    host.greets(GUEST)?;
+    host.guest_says(GUEST, "# ")?;
+    let folder = tempfile::tempdir()?;
+    let folder = folder.path();
+    served(&host, folder)?;
+    let path = format!("/api/v1/hosts/h/guests/{GUEST}/console");
+    let mut stream = UnixStream::connect(folder.join("serve.sock"))?;
+    stream.set_read_timeout(Some(BOOT_LIMIT))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: baton\r\n\r\n")?;
+    let mut console = BufReader::new(stream);
+    // What the terminal echoes is not what the shell makes of it.
+    let answers = |console: &mut BufReader<UnixStream>, number: u32| {
+        let answer = ask(folder, "POST", &path, format!("echo the answer is $((6 * {number}))\n").as_bytes())?;
+        ensure!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        output_until(console, &format!("the answer is {}", 6 * number))
+    };
+    answers(&mut console, 7)?;
+    let answer = ask(folder, "POST", "/api/v1/hosts/h/update?by=bundle", b"")?;
+    ensure!(answer.starts_with("HTTP/1.1 202"), "{answer}");
+    ensure!(end_of_update(folder)?["step"] == "done", "{}", end_of_update(folder)?);
+    answers(&mut console, 8)?;
+    let audit = fs::read_to_string(folder.join("audit.jsonl"))?;
+    ensure!(audit.contains("\"request\":\"guest-type\"") && !audit.contains("answer"), "{audit}");
+    host.powers_off()
+}
+
+/// Reads server-sent events until a console's output contains this.
+fn output_until(console: &mut impl BufRead, wanted: &str) -> Result<()> {
+    let mut output = String::new();
+    for line in console.lines() {
+        let Some(piece) = line?.strip_prefix("data: ").map(serde_json::from_str::<Value>).transpose()? else {
+            continue;
+        };
+        output += piece["text"].as_str().context("no text")?;
+        if output.contains(wanted) {
+            return Ok(());
+        }
+    }
+    bail!("the service ended the stream; it was: {output:?}")
 }
 
 fn a_roll_back_is_counted() -> Result<()> {

@@ -4,7 +4,7 @@
 use axum::Json;
 use utoipa::OpenApi;
 
-use super::{dump, history, orders, reads, stream, update};
+use super::{console, dump, history, orders, reads, stream, update};
 
 /// The API.
 #[derive(OpenApi)]
@@ -28,6 +28,8 @@ use super::{dump, history, orders, reads, stream, update};
         history::health,
         history::history,
         stream::stream,
+        console::follow,
+        console::type_bytes,
         orders::guest,
         dump::dump,
         orders::cpu,

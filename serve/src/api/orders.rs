@@ -177,7 +177,7 @@ fn assigned(client: &mut Client, body: RequestBody) -> Result<Assigned> {
 }
 
 /// Has a host carry out a request that it answers without anything to report.
-async fn done(
+pub(super) async fn done(
     app: App,
     peer: Peer,
     host: &str,

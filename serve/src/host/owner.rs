@@ -3,6 +3,8 @@
 //! the host sends unasked, and does the jobs of clients in between. Nothing that it waits for keeps another host
 //! waiting.
 
+mod unasked;
+
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use anyhow::{Result, ensure};
 use baton::client::Client;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use wire::{EventKind, HostInfo, ReplyBody, RequestBody, Stream, Subscription};
+use wire::{HostInfo, ReplyBody, RequestBody, Stream};
 
 use super::snapshot::vcpus;
 use super::{Job, Link, News, Place, Shared, Snapshot};
@@ -27,8 +29,8 @@ const LAST_PAUSE: Duration = Duration::from_secs(15);
 const AFTER_EVENT: Duration = Duration::from_millis(100);
 /// A host is read for at most this part of the time, so that a slow line has room for others.
 const SHARE: u32 = 10;
-/// What a host sends unasked.
-const WANTED: Subscription = Subscription { log: true, events: true, consoles: false };
+/// Messages that the host has sent unasked which are taken in one turn; then it is clients' turn.
+const TURN: usize = 256;
 
 /// The thread's own things.
 pub(super) struct Owner {
@@ -45,6 +47,10 @@ pub(super) struct Owner {
     sampler: Sampler,
     /// There are records of which the history does not know the counts.
     is_counted: bool,
+    /// The host sends guests' consoles.
+    has_consoles: bool,
+    /// When it ceased to.
+    without_consoles: Option<Instant>,
 }
 
 /// All handles of the host are gone: the service ends.
@@ -54,7 +60,19 @@ impl Owner {
     pub(super) fn new(shared: Arc<Shared>, jobs: Receiver<Job>, woken: UnixStream, refresh: Duration) -> Self {
         let (last, now) = (shared.records().counts.place, Instant::now());
         let sampler = Sampler::new(shared.history.interval());
-        Self { shared, jobs, woken, refresh, due: now, earliest: now, last, sampler, is_counted: false }
+        Self {
+            shared,
+            jobs,
+            woken,
+            refresh,
+            due: now,
+            earliest: now,
+            last,
+            sampler,
+            is_counted: false,
+            has_consoles: false,
+            without_consoles: None,
+        }
     }
 
     pub(super) fn run(mut self) {
@@ -70,6 +88,7 @@ impl Owner {
                 }
                 Err(error) => error,
             };
+            self.note_consoles(false);
             let before = self.shared.snapshot();
             let losses = before.losses + u64::from(before.link == Link::Connected);
             self.shared.set_snapshot(Snapshot::without_report(Link::Unreachable(format!("{error:#}")), losses));
@@ -99,7 +118,7 @@ impl Owner {
         // The service ends in its own order; the settings of a serial port come back when the line is dropped.
         client.handles_signals();
         self.sampler.begin_again();
-        client.subscribe(WANTED)?;
+        self.subscribe(&mut client)?;
         self.read(&mut client)?;
         self.read_events(&mut client)?;
         self.read_log(&mut client)?;
@@ -109,9 +128,12 @@ impl Owner {
 
     fn converse(&mut self, client: &mut Client) -> Result<Ended> {
         loop {
-            let mut is_updated = false;
-            while let Some(stream) = client.next(Duration::ZERO)? {
+            let (mut is_updated, mut count) = (false, 0);
+            while count < TURN
+                && let Some(stream) = client.next(Duration::ZERO)?
+            {
                 is_updated |= self.note(stream);
+                count += 1;
             }
             if is_updated {
                 self.note_updates(client)?;
@@ -130,7 +152,14 @@ impl Owner {
             if std::mem::take(&mut self.is_counted) {
                 self.shared.keep_counts();
             }
-            self.wait(client)?;
+            if self.shared.consoles.is_followed() && !self.has_consoles {
+                self.subscribe(client)?;
+            }
+            if count < TURN {
+                // All that came before has been taken.
+                self.shared.consoles.note_loss(client.take_lost_output());
+                self.wait(client)?;
+            }
         }
     }
 
@@ -156,8 +185,8 @@ impl Owner {
         let info = client.info()?;
         let is_connected = before.link == Link::Connected;
         let is_same = self.note_place(&info, is_connected)?;
-        if is_connected && !is_same {
-            client.subscribe(WANTED)?;
+        if is_connected && (!is_same || self.has_consoles && !self.shared.consoles.is_followed()) {
+            self.subscribe(client)?;
         }
         let vulnerabilities = match is_same && !before.vulnerabilities.is_empty() {
             true => before.vulnerabilities.clone(),
@@ -253,38 +282,6 @@ impl Owner {
             }
             place = next;
         }
-    }
-
-    /// Takes what the host has sent unasked. Returns whether it has been updated.
-    fn note(&mut self, stream: Stream<'static>) -> bool {
-        match stream {
-            Stream::Log(record) => {
-                let at_ms = self.wall_ms(record.time_ns);
-                let kept = self.shared.records().note(record, at_ms);
-                if let Some(kept) = kept {
-                    self.is_counted = true;
-                    self.shared.keep(Kind::Log, (kept.at_ms, kept.id), &kept);
-                    self.shared.tell(News::Log(self.shared.name.clone(), kept));
-                }
-                false
-            }
-            Stream::Event(event) => {
-                let is_update = matches!(event.kind, EventKind::HostUpdated { .. });
-                self.note_event(event.into_owned()) && is_update
-            }
-            Stream::Console { .. } => false,
-        }
-    }
-
-    /// Returns whether the event is new.
-    fn note_event(&mut self, event: wire::Event) -> bool {
-        let at_ms = self.wall_ms(event.time_ns);
-        let Some(kept) = self.shared.records().note_event(event, at_ms) else { return false };
-        self.is_counted = true;
-        self.due = self.due.min(self.earliest.max(Instant::now() + AFTER_EVENT));
-        self.shared.keep(Kind::Event, (kept.at_ms, kept.id), &kept);
-        self.shared.tell(News::Event(self.shared.name.clone(), kept));
-        true
     }
 
     /// Notes the updates that the host's timeline shows, also those asked for elsewhere.

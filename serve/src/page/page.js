@@ -129,6 +129,10 @@ function showGuests(guests) {
       button.addEventListener("click", () => command(guest.name, order));
       orders.append(button, " ");
     }
+    const console = element("button", "console", { type: "button", "aria-label": `console of ${guest.name}`,
+      "data-guest": guest.name, "data-order": "console" });
+    console.addEventListener("click", () => openConsole(guest.name));
+    orders.append(console);
     row.append(element("th", guest.name, { scope: "row" }), state, element("td", guest.vcpus),
       element("td", bytes(guest.memory_bytes)), element("td", guest.exits_total.toLocaleString("en")), orders);
     return row;

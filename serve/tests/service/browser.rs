@@ -3,6 +3,7 @@
 //! sees. Between the two is a proxy, which permits the frame and serves the script; all else is the service's.
 
 use std::env;
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -23,7 +24,13 @@ const VISIT: &str = "<!DOCTYPE html><html lang=\"en\"><title>visit</title><body>
                      <script>fetch('/running', { method: 'POST' })</script>\
                      <iframe src=\"/\" title=\"the page\" width=\"1200\" height=\"900\"></iframe>\
                      <script src=\"/visitor.js\"></script></body></html>";
-const VISITOR: &str = include_str!("visitor.js");
+const VISITOR: &str = concat!(include_str!("visitor.js"), include_str!("checks.js"));
+/// Checks pages for people with disabilities; `scripts/setup.sh` fetches it.
+const AXE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/axe-core/axe.min.js");
+
+/// A guest's output: colours, a title, characters that are written over, lines that are erased, markup.
+const CONSOLE: &[u8] = b"\x1b]0;title\x07\x1b[1;31ma\x1b[0m <b>x\x08c</b>\r\nlong\x1b[Kwrong\r\x1b[4C\x1b[Ker\r\n\
+                         $ \r\x1b[Jlogin: ";
 
 fn browser() -> Option<PathBuf> {
     let named = env::var_os("BATON_BROWSER").map(PathBuf::from);
@@ -62,10 +69,13 @@ fn pass(mut client: TcpStream, service: SocketAddr, send: &Sender<String>) -> Op
     let length: Option<usize> =
         head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
     let image = baton::testing::test_image(5, 3, 4);
+    // Without it the script is empty, and the visitor reports that.
+    let axe = if path == "/axe.js" { fs::read(AXE).unwrap_or_default() } else { Vec::new() };
     let (kind, own) = match path {
         "/visit" => ("text/html", VISIT.as_bytes()),
         "/visitor.js" => ("text/javascript", VISITOR.as_bytes()),
         "/image" => ("application/octet-stream", &image[..]),
+        "/axe.js" => ("text/javascript", &axe[..]),
         "/running" | "/seen" => {
             let mut body = bytes.split_off(end);
             let mut rest = vec![0; length.unwrap_or(0).saturating_sub(body.len())];
@@ -122,10 +132,25 @@ fn open(browser: &Path, folder: &Path, address: SocketAddr) -> Option<Browser> {
     command.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null()).spawn().ok().map(Browser)
 }
 
+/// Returns whether the page is checked by axe-core; with `STRICT=1` it has to be.
+fn has_axe() -> bool {
+    let is_here = Path::new(AXE).is_file();
+    let is_strict = env::var_os("STRICT").is_some_and(|value| value == "1");
+    assert!(is_here || !is_strict, "no axe-core at target/axe-core; run scripts/setup.sh test");
+    if !is_here {
+        let _ = writeln!(std::io::stderr(), "test: no axe-core here: it does not check the service's page");
+    }
+    is_here
+}
+
 #[test]
 fn a_person_sees_and_operates_hosts_in_a_browser() {
     let running = Running::start();
-    running.host.state.lock().expect("state").load_ns = 2_500_000;
+    {
+        let mut state = running.host.state.lock().expect("state");
+        state.load_ns = 2_500_000;
+        state.output.push(("web", [&b"x\r\n".repeat(2500), CONSOLE].concat()));
+    }
     let (address, seen) = proxy(running.address);
     let opened = browser().and_then(|browser| open(&browser, running.folder.path(), address));
     let runs = opened.is_some() && seen.recv_timeout(START_LIMIT).is_ok_and(|report| report == "running");
@@ -135,24 +160,36 @@ fn a_person_sees_and_operates_hosts_in_a_browser() {
             writeln!(std::io::stderr(), "test: no Chromium runs here: the service's page is not checked in a browser");
         return;
     }
+    let axe = has_axe();
     // From here on whatever is missing is the page's fault, or its script's.
     let expected = "errors: none\n\
                     who: this machine: role update\n\
                     hosts: rack1 connected, rack2 unreachable\n\
-                    guests: web running [stop reset pause], db stopped [start]\n\
+                    guests: web running [stop reset pause console], db stopped [start console]\n\
                     cpu: 0 online 12.5 %\n\
                     hour: web: now 0.25 CPUs, at most 0.25; CPU time of web over the last hour; true; \
                     web, in CPUs, by five minutes: 0.25\n\
                     events: 0.000 s  host-ready\n\
+                    axe, guests and the last hour: AXE\n\
                     asked: true no stop web? Its work is lost, as if its power were cut.\n\
+                    axe, a question: AXE\n\
                     no: false running\n\
-                    stopped: start\n\
+                    stopped: start console\n\
+                    console: Console of web at rack1; keys; 2000 lines, SCREEN; live\n\
+                    cleared: 1 line\n\
+                    axe, a console: AXE\n\
+                    left: console of web, false\n\
                     update: update 1: done; guests stood still for 150 µs, progress 1\n\
                     timeline: prepared while guests run: 200 µs | guests stand still: 150 µs | \
                     update: all stop, guests saved: CPU 0 was last, after 40 µs\n\
+                    axe, an update and its timeline: AXE\n\
                     landmarks: true\n\
                     unnamed: none, lang en\n\
                     ids: true, contrast good\n\
                     elsewhere: 0";
+    let screen = r#""a <b>c</b>\nlonger\nlogin: \n""#;
+    let expected = expected.replace("SCREEN", screen).replace("AXE", if axe { "no violations" } else { "not here" });
     assert_eq!(seen.recv_timeout(LIMIT).expect("the visitor reports"), expected);
+    let typed = running.host.state.lock().expect("state").typed.clone();
+    assert_eq!(String::from_utf8_lossy(&typed), "\x1b[2Jöx\ry\x7f\x1b[A\x03\x1b");
 }

@@ -74,11 +74,17 @@ impl Service {
 
     /// Begins to listen to its news.
     fn news(&self) -> BufReader<UnixStream> {
+        self.follow("stream", "event: host")
+    }
+
+    /// Begins to read a stream, up to a line that contains this.
+    fn follow(&self, path: &str, text: &str) -> BufReader<UnixStream> {
         let mut reader = BufReader::new(self.stream());
-        reader.get_mut().write_all(b"GET /api/v1/stream HTTP/1.1\r\nHost: baton\r\n\r\n").expect("asked");
-        let mut line = String::new();
-        while !line.contains("event: host") {
-            assert_ne!(reader.read_line(&mut line).expect("news"), 0, "{line}");
+        let head = format!("GET /api/v1/{path} HTTP/1.1\r\nHost: baton\r\n\r\n");
+        reader.get_mut().write_all(head.as_bytes()).expect("asked");
+        let mut lines = String::new();
+        while !lines.contains(text) {
+            assert_ne!(reader.read_line(&mut lines).expect("a stream"), 0, "{lines}");
         }
         reader
     }
@@ -134,6 +140,7 @@ fn a_signal_ends_the_service_in_order() {
     for (round, signal, order) in [(0, Signal::TERM, "stop"), (1, Signal::INT, "start")] {
         // What comes within an hour is written together, unless the service ends before.
         let mut service = Service::connected(folder.path(), &host, &["--history-delay", "3600"]);
+        let console = service.follow("hosts/rack1/guests/web/console", "text/event-stream");
         let (news, idle, mut half) = (service.news(), service.stream(), service.stream());
         let body = br#"{"function": "00:04.0", "guest": "web"}"#;
         let head = format!(
@@ -153,8 +160,10 @@ fn a_signal_ends_the_service_in_order() {
         let mut answer = String::new();
         half.read_to_string(&mut answer).expect("an answer, and the end of the connection");
         assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("0000:00:04.0"), "{answer}");
-        let last = rest(news);
-        assert!(last.contains("event: end\ndata: {\"reason\":\"the service ends\"}\n\n"), "{last}");
+        for stream in [news, console] {
+            let last = rest(stream);
+            assert!(last.contains("event: end\ndata: {\"reason\":\"the service ends\"}\n\n"), "{last}");
+        }
         assert_eq!(rest(BufReader::new(idle)), "");
         assert_eq!(service.ended().code(), Some(0));
     }

@@ -13,9 +13,9 @@ use std::time::Duration;
 use timeline::{Kind, Name};
 use wire::{
     CpuInfo, CpuState, Decoder, Event, EventKind, ExitCount, ExitKind, Frame, HostInfo, Level, LogRecord,
-    MAX_FRAME_BYTES, NetDrops, NetFrames, NetPort, PciCost, PciPolicy, PciProgress, PciSurvey, Refusal, RefusalCode,
-    ReplyBody, Request, RequestBody, Response, Stream, TimelinePage, TimelinePoint, UpdateReport, UpdateSteps,
-    VcpuPerf, VmInfo, VmState, Vulnerability, encode,
+    MAX_CONSOLE_BYTES, MAX_FRAME_BYTES, NetDrops, NetFrames, NetPort, PciCost, PciPolicy, PciProgress, PciSurvey,
+    Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, Stream, Subscription, TimelinePage, TimelinePoint,
+    UpdateReport, UpdateSteps, VcpuPerf, VmInfo, VmState, Vulnerability, encode,
 };
 
 /// What a host is.
@@ -35,6 +35,12 @@ pub struct State {
     pub is_mute: bool,
     /// An update is refused like this.
     pub refuses: Option<Refusal>,
+    /// What guests have written, which a subscriber to consoles gets.
+    pub output: Vec<(&'static str, Vec<u8>)>,
+    /// Somebody has subscribed to consoles.
+    pub has_consoles: bool,
+    /// What was typed on `web`, which echoes it.
+    pub typed: Vec<u8>,
     /// How many requests it has answered.
     pub answered: u64,
 }
@@ -91,6 +97,9 @@ impl FakeHost {
             holds_update: false,
             is_mute: false,
             refuses: None,
+            output: vec![],
+            has_consoles: false,
+            typed: vec![],
             answered: 0,
         };
         let socket = folder.join(format!("{name}.sock"));
@@ -156,6 +165,16 @@ impl FakeHost {
             send(&Frame::Stream(Stream::Event(Cow::Borrowed(event))));
         }
         send(&Frame::Response(Response { id, result }));
+        let output = if state.has_consoles { std::mem::take(&mut state.output) } else { vec![] };
+        drop(state);
+        for (name, bytes) in &output {
+            for piece in bytes.chunks(MAX_CONSOLE_BYTES) {
+                let (name, bytes) = (Cow::Borrowed(*name), Cow::Borrowed(piece));
+                let mut buffer = [0; MAX_FRAME_BYTES];
+                let frame = Frame::Stream(Stream::Console { name, bytes });
+                let _ = line.write_all(encode(&frame, &mut buffer).expect("it fits"));
+            }
+        }
     }
 
     fn carried_out(&self, body: RequestBody) -> Result<ReplyBody, Refusal> {
@@ -198,6 +217,15 @@ impl FakeHost {
             }
             RequestBody::VmStart { name } => state.set(&name, VmState::Stopped, VmState::Running)?,
             RequestBody::VmStop { name } => state.set(&name, VmState::Running, VmState::Stopped)?,
+            RequestBody::Subscribe(Subscription { consoles, .. }) => {
+                state.has_consoles = consoles;
+                ReplyBody::Done
+            }
+            RequestBody::ConsoleInput { bytes, .. } => {
+                state.typed.extend(&bytes);
+                state.output.push(("web", bytes));
+                ReplyBody::Done
+            }
             RequestBody::UploadBegin { .. } => ReplyBody::Received { next_offset: state.received },
             RequestBody::UploadData { offset, bytes } => {
                 state.received = state.received.max(offset + bytes.len() as u64);

@@ -33,12 +33,15 @@ async function visit() {
   await until("an event", d => d.querySelector("#events li"));
   seen.push(`events: ${[...d.querySelectorAll("#events li")].map(li => li.textContent.trim()).join(" | ")}`);
 
+  await axe("guests and the last hour");
+
   // By keyboard alone: the button has the focus, the question has its safe answer focused.
   const stop = row(d, "web").querySelector("[data-order=stop]");
   stop.focus();
   stop.click();
   const dialog = d.getElementById("ask");
   seen.push(`asked: ${dialog.open} ${d.activeElement.id} ${d.getElementById("question").textContent}`);
+  await axe("a question");
   d.getElementById("no").click();
   await wait(50);
   seen.push(`no: ${dialog.open} ${state(d, "web")}`);
@@ -50,6 +53,30 @@ async function visit() {
   seen.push(`stopped: ${order(d, "web")}`);
   row(d, "web").querySelector("[data-order=start]").click();
   await until("web runs", d => state(d, "web") === "running");
+
+  // A console: by keyboard alone it is opened, typed on and left.
+  const open = row(d, "web").querySelector("[data-order=console]");
+  open.focus();
+  open.click();
+  const screen = () => d.getElementById("screen").textContent.split("\n").slice(-4).join("\n");
+  const key = (key, more) => d.activeElement.dispatchEvent(
+    new page.contentWindow.KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...more }));
+  await until("the console", () => /login: /.test(screen()));
+  seen.push(`console: ${d.getElementById("console-title").textContent}; ${d.activeElement.id}; ${
+    d.getElementById("screen").children.length} lines, ${JSON.stringify(screen())}; ${
+    d.getElementById("console-state").textContent}`);
+  // The guest echoes what is typed: this clears the screen.
+  d.activeElement.value = "\u001b[2J\u00f6x\ny";
+  d.activeElement.dispatchEvent(new page.contentWindow.Event("input"));
+  for (const [name, more] of [["Backspace"], ["ArrowUp"], ["c", { ctrlKey: true }], ["[", { ctrlKey: true }], ["a"]]) {
+    key(name, more);
+  }
+  await until("the echo", () => /^yx/.test(screen()));
+  seen.push(`cleared: ${d.getElementById("screen").children.length} line`);
+  await axe("a console");
+  key("Escape");
+  await until("the button again", d => d.activeElement.dataset.order === "console");
+  seen.push(`left: ${d.activeElement.getAttribute("aria-label")}, ${d.getElementById("console").open}`);
 
   const files = new page.contentWindow.DataTransfer();
   const image = await (await fetch("/image")).arrayBuffer();
@@ -64,6 +91,8 @@ async function visit() {
   const lines = [...d.querySelector("#timeline .run").querySelectorAll("li")].map(li => li.textContent);
   seen.push(`timeline: ${lines.join(" | ")}`);
   await until("its event", d => /host-updated/.test(d.querySelector("#events li").textContent));
+
+  await axe("an update and its timeline");
 
   // What people with a screen reader or a keyboard need.
   const unnamed = [...d.querySelectorAll("button, input, progress, meter, [role=img], iframe")].filter(e =>

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which machines an order is for.
+
+use super::*;
+
+fn vm(name: &str, state: VmState) -> VmInfo {
+    VmInfo {
+        name: name.to_owned(),
+        state,
+        vcpus: 1,
+        memory_bytes: 1 << 20,
+        cpus: vec![0],
+        since_ns: 0,
+        throttled_since_ns: None,
+        exits_total: 0,
+        exits: Vec::new(),
+        reason: None,
+    }
+}
+
+fn known() -> Vec<VmInfo> {
+    vec![
+        vm("web", VmState::Running),
+        vm("db", VmState::Paused),
+        vm("old", VmState::Stopped),
+        vm("bad", VmState::Failed),
+        vm("hung", VmState::Panicked),
+    ]
+}
+
+fn names(names: &[&str]) -> Vms {
+    Vms { names: names.iter().map(|name| (*name).to_owned()).collect(), all: false }
+}
+
+#[test]
+fn all_are_those_that_the_order_applies_to() {
+    let of =
+        |order: &Order| meant(&Vms { names: vec![], all: true }, &known(), order.is_for).expect("no name is wrong");
+    assert_eq!(of(&START), ["old", "bad"]);
+    assert_eq!(of(&STOP), ["web", "db", "hung"]);
+    assert_eq!(of(&PAUSE), ["web", "hung"]);
+    assert_eq!(of(&RESUME), ["db"]);
+    assert_eq!(of(&RESET), ["web", "db", "hung"]);
+}
+
+#[test]
+fn each_name_counts_once_and_in_the_order_given() {
+    assert_eq!(meant(&names(&["old", "web", "old"]), &known(), is_alive).expect("they are known"), ["old", "web"]);
+}
+
+#[test]
+fn one_unknown_name_is_refused_before_anything_is_done() {
+    let error = meant(&names(&["web", "dbb"]), &known(), is_alive).expect_err("there is none").to_string();
+    assert_eq!(error, "there is no virtual machine \"dbb\"; did you mean \"db\"?");
+}
