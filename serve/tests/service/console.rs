@@ -88,7 +88,7 @@ fn a_console_that_there_is_not_is_named() {
 
 #[test]
 fn a_guest_that_floods_its_console_and_a_client_that_reads_nothing_keep_nobody_waiting() {
-    const BYTES: usize = 16 << 20;
+    const BYTES: usize = 2 << 20;
     let running = Running::start();
     let mut silent = follow(&running, 0);
     running.until("it is sent", is_sent);
