@@ -21,6 +21,7 @@ use anyhow::{Context as _, Result};
 pub use arrivals::Arrivals;
 
 mod arrivals;
+mod drops;
 mod frame;
 
 /// Longest time for which a receiver does not notice that it is to end.
@@ -63,6 +64,8 @@ pub struct Receiver {
     start: Instant,
     arrivals: Arc<Mutex<Arrivals>>,
     is_over: Arc<AtomicBool>,
+    /// Of UDP.
+    port: Option<u16>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -76,7 +79,7 @@ impl Receiver {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).context("no UDP port is free")?;
         socket.set_read_timeout(Some(END_CHECK_INTERVAL))?;
         let port = socket.local_addr().map(|at: SocketAddr| at.port())?;
-        Ok((Self::of(socket), port))
+        Ok((Self::of(socket, Some(port)), port))
     }
 
     /// Receives the frames of a card whose backend is `dgram` with this path as its remote end.
@@ -86,19 +89,25 @@ impl Receiver {
     pub fn of_frames(remote: &Path) -> Result<Self> {
         let socket = UnixDatagram::bind(remote).with_context(|| format!("{} cannot be made", remote.display()))?;
         socket.set_read_timeout(Some(END_CHECK_INTERVAL))?;
-        Ok(Self::of(socket))
+        Ok(Self::of(socket, None))
     }
 
-    fn of<S: Source>(source: S) -> Self {
+    fn of<S: Source>(source: S, port: Option<u16>) -> Self {
         let (start, arrivals, is_over) = (Instant::now(), Arc::default(), Arc::default());
         let shared = (Arc::clone(&arrivals), Arc::clone(&is_over));
         let thread = Some(thread::spawn(move || receive(&source, start, &shared.0, &shared.1)));
-        Self { start, arrivals, is_over, thread }
+        Self { start, arrivals, is_over, port, thread }
     }
 
     /// Returns the time on the clock of [`Self::arrivals`].
     pub fn now(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    /// Returns how many datagrams have come to the receiver's socket and found its buffer full; `None` if that is not
+    /// known. They are lost to it, but not on their way.
+    pub fn dropped(&self) -> Option<u64> {
+        drops::of_port(self.port?)
     }
 
     /// Returns all that has arrived so far.

@@ -136,7 +136,9 @@ fn start(iommu: Iommu, card_of: &Card, folder: &Path, tasks: &str) -> Result<Hos
 fn nothing_is_lost(host: &Host, receiver: &Receiver, begin: Duration) -> Result<()> {
     let (arrivals, console) = (receiver.arrivals(), host.seen.console(LINUX));
     let (lost, repeated) = (arrivals.lost(), arrivals.repeated());
-    ensure!(lost.is_empty() && repeated == 0, "lost {lost:?}, {repeated} came twice");
+    let dropped = receiver.dropped().map_or("an unknown number".to_owned(), |count| count.to_string());
+    let of_these = format!("the receiver's own socket dropped {dropped}");
+    ensure!(lost.is_empty() && repeated == 0, "lost {lost:?} ({of_these}), {repeated} came twice");
     let later = arrivals.count_in(begin..receiver.now());
     ensure!(later > 0, "no datagram came after the first report");
     // `nvme nvme0: I/O 5 QID 1 timeout`, `NETDEV WATCHDOG: eth0: transmit queue 0 timed out`.

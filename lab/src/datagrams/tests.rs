@@ -25,6 +25,20 @@ fn a_receiver_counts_what_a_user_network_sends_on() {
 }
 
 #[test]
+fn a_receiver_knows_what_its_own_socket_has_dropped() {
+    let (receiver, port) = Receiver::of_user_network().expect("a port");
+    assert_eq!(receiver.dropped(), Some(0));
+    let guest = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let end = Instant::now() + LIMIT;
+    let held = receiver.arrivals.lock().expect("the receiver's");
+    while receiver.dropped() == Some(0) && Instant::now() < end {
+        guest.send_to(&frame::tests::datagram(1), (Ipv4Addr::LOCALHOST, port)).expect("sent");
+    }
+    drop(held);
+    assert!(receiver.dropped() > Some(0));
+}
+
+#[test]
 fn a_receiver_finds_datagrams_in_frames() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("remote");
