@@ -2,7 +2,7 @@
 //! Helpers that several tests of this crate share, and those of other crates (feature `testing`).
 
 use handover::image::{BUILD_TEXT_BYTES, IMAGE_BASE, LINKED_AT, NOTE_TYPE, Note};
-use wire::{ApicMode, HostInfo, Virtualization};
+use wire::{ApicMode, HostInfo, Virtualization, VmInfo, VmState};
 use zerocopy::IntoBytes as _;
 
 const CODE_AT: usize = 0x1000;
@@ -32,6 +32,22 @@ pub fn host_info() -> HostInfo {
         oldest_handover: 3,
         newest_handover: 4,
         trusted_keys: vec![],
+    }
+}
+
+/// A guest with one vCPU.
+pub fn vm(name: &str, state: VmState) -> VmInfo {
+    VmInfo {
+        name: name.to_owned(),
+        state,
+        vcpus: 1,
+        memory_bytes: 1 << 20,
+        cpus: vec![0],
+        since_ns: 0,
+        throttled_since_ns: None,
+        exits_total: 0,
+        exits: Vec::new(),
+        reason: None,
     }
 }
 

@@ -139,21 +139,7 @@ fn take_ended<'a>(names: &mut Vec<String>, vms: &'a [VmInfo]) -> Vec<&'a VmInfo>
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn vm(name: &str, state: VmState) -> VmInfo {
-        VmInfo {
-            name: name.to_owned(),
-            state,
-            vcpus: 1,
-            memory_bytes: 1 << 20,
-            cpus: vec![0],
-            since_ns: 0,
-            throttled_since_ns: None,
-            exits_total: 0,
-            exits: Vec::new(),
-            reason: None,
-        }
-    }
+    use crate::testing::vm;
 
     #[test]
     fn only_those_that_have_ended_are_waited_for_no_more() {

@@ -4,23 +4,13 @@
 use wire::{CpuInfo, CpuPerf, CpuState, CpuVcpu, ExitCount, ExitKind, GuestTicks, VcpuPerf, VmInfo, VmState};
 
 use super::Reading;
+use crate::testing::vm;
 
 /// A guest with so many port exits, and twice as many halts.
 pub fn guest(name: &str, memory_bytes: u64, ports: u64) -> VmInfo {
     let exits =
         vec![ExitCount { kind: ExitKind::Port, count: ports }, ExitCount { kind: ExitKind::Halt, count: 2 * ports }];
-    VmInfo {
-        name: name.to_owned(),
-        state: VmState::Running,
-        vcpus: 1,
-        memory_bytes,
-        cpus: vec![0],
-        since_ns: 0,
-        throttled_since_ns: None,
-        exits_total: 3 * ports,
-        exits,
-        reason: None,
-    }
+    VmInfo { memory_bytes, exits_total: 3 * ports, exits, ..vm(name, VmState::Running) }
 }
 
 /// A host that has run for so many seconds, in which `web` took a half of CPU 0 and waited for a tenth, and `db` took a

@@ -2,21 +2,7 @@
 //! Which machines an order is for.
 
 use super::*;
-
-fn vm(name: &str, state: VmState) -> VmInfo {
-    VmInfo {
-        name: name.to_owned(),
-        state,
-        vcpus: 1,
-        memory_bytes: 1 << 20,
-        cpus: vec![0],
-        since_ns: 0,
-        throttled_since_ns: None,
-        exits_total: 0,
-        exits: Vec::new(),
-        reason: None,
-    }
-}
+use crate::testing::vm;
 
 fn known() -> Vec<VmInfo> {
     vec![
