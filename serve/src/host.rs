@@ -6,6 +6,7 @@
 
 mod consoles;
 mod failure;
+mod news;
 mod owner;
 mod records;
 mod snapshot;
@@ -27,11 +28,12 @@ use wire::{PciFunction, PciSurvey};
 
 pub use self::consoles::{Consoles, Follower, Piece};
 pub use self::failure::Failure;
+pub use self::news::{NEWS, News};
 pub use self::records::{Counts, Kept, Place, Records};
 use self::records::{MAX_EVENTS, MAX_LOG};
 pub use self::snapshot::{Link, Snapshot, Status};
 use crate::history::{History, Item, Kind as HistoryKind};
-use crate::updates::{Update, Updates};
+use crate::updates::Updates;
 
 /// The most jobs that wait for a host.
 const QUEUE: usize = 64;
@@ -39,22 +41,6 @@ const QUEUE: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The age up to which an answer is given again.
 const FRESH: Duration = Duration::from_secs(1);
-/// News that wait for a slow client; older ones are lost to it.
-pub const NEWS: usize = 1024;
-
-/// Something that clients are told of at once.
-#[derive(Clone, Debug)]
-pub enum News {
-    /// The host was read, or its line has come or gone.
-    Status(Status),
-    /// A record of the host's log, with its number.
-    Log(Arc<str>, Kept<wire::LogRecord<'static>>),
-    /// An event.
-    Event(Arc<str>, Kept<wire::Event>),
-    /// Progress of an update.
-    Update(Update),
-}
-
 /// A job for the thread that owns the line; returns whether the line is still good.
 type Job = Box<dyn FnOnce(&mut Client) -> bool + Send>;
 
