@@ -2,17 +2,14 @@
 //! The timeline's page in a real browser: a script appended to it does what a person would, and writes down what it
 //! sees.
 
-use std::env;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use baton::timeline::{Picture, Run, Span, Track, page};
 
-/// Chromium under the names that distributions give it.
-const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 /// A browser on a crowded machine may take long; one that takes longer cannot run here.
 const LIMIT: Duration = Duration::from_secs(90);
 /// Script of the visitor at the browser. Each line of its output is a key and a value.
@@ -34,13 +31,6 @@ fn picture() -> Picture {
         Run { name: "restart".to_owned(), tracks: vec![track("CPU 0", many.collect())] },
     ];
     Picture { title: "two runs".to_owned(), runs }
-}
-
-fn browser() -> Option<PathBuf> {
-    let named = env::var_os("BATON_BROWSER").map(PathBuf::from);
-    let folders: Vec<PathBuf> = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
-    let found = BROWSERS.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-    named.into_iter().chain(found).find(|path| path.is_file())
 }
 
 /// Returns whether the browser runs here at all, seen by a page whose script cannot fail.
@@ -79,7 +69,7 @@ fn visit(browser: &Path, folder: &Path, page: &str) -> Option<String> {
 #[test]
 fn the_page_shows_the_last_run_compares_zooms_and_names_the_longest_in_a_browser() {
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(browser) = browser().filter(|browser| runs(browser, folder.path())) else {
+    let Some(browser) = lab::browser::installed().filter(|browser| runs(browser, folder.path())) else {
         // Past the test harness's capture: the person who runs the tests is to know.
         let _ =
             writeln!(std::io::stderr(), "test: no Chromium runs here: the timeline's page is not checked in a browser");

@@ -27,6 +27,7 @@ pub mod blackouts;
 pub mod bochs;
 pub mod bound;
 pub mod broker;
+pub mod browser;
 mod cpu_time;
 pub mod crowd;
 pub mod datagrams;

@@ -2,9 +2,8 @@
 //! The service's page in Chromium without a window: the time from the beginning of its navigation to the end of its
 //! load event, as the page's own performance timing has it. Nothing of the page is in a cache.
 
-use std::env;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,19 +12,9 @@ use serde_json::json;
 
 use super::browser::Browser;
 
-/// Chromium under the names that distributions give it.
-const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 /// The longest time for a page, far beyond the goal.
 const LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(50);
-
-/// Returns the browser: `BATON_BROWSER`, or one in the path.
-pub(super) fn browser() -> Option<PathBuf> {
-    let named = env::var_os("BATON_BROWSER").map(PathBuf::from);
-    let folders: Vec<PathBuf> = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
-    let found = BROWSERS.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-    named.into_iter().chain(found).find(|path| path.is_file())
-}
 
 /// Returns the seconds that the page takes in a browser that has just started.
 pub(super) fn load(program: &Path, folder: &Path, service: SocketAddr) -> Result<f64> {

@@ -125,7 +125,7 @@ impl Service {
 /// Measures memory, requests and the page.
 pub(super) fn run(context: &Context, program: &Path, report: &mut Report<'_>) -> Result<()> {
     let (mut read, mut used, mut rates, mut loads) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let browser = page::browser();
+    let browser = lab::browser::installed();
     for run in 1..=context.runs {
         context.step(&format!("operating: ten hosts, run {run} of {}", context.runs));
         let (host, folder) = (host(context, HostSetup::new(MEMORY))?, temporary_folder()?);

@@ -6,7 +6,7 @@ use std::env;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -14,8 +14,6 @@ use std::time::Duration;
 
 use super::common::Running;
 
-/// Chromium under the names that distributions give it.
-const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 /// A browser on a crowded machine may take long; one that takes longer cannot run here.
 const START_LIMIT: Duration = Duration::from_secs(90);
 const LIMIT: Duration = Duration::from_secs(120);
@@ -31,13 +29,6 @@ const AXE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/axe-core/axe.m
 /// A guest's output: colours, a title, characters that are written over, lines that are erased, markup.
 const CONSOLE: &[u8] = b"\x1b]0;title\x07\x1b[1;31ma\x1b[0m <b>x\x08c</b>\r\nlong\x1b[Kwrong\r\x1b[4C\x1b[Ker\r\n\
                          $ \r\x1b[Jlogin: ";
-
-fn browser() -> Option<PathBuf> {
-    let named = env::var_os("BATON_BROWSER").map(PathBuf::from);
-    let folders: Vec<PathBuf> = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
-    let found = BROWSERS.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-    named.into_iter().chain(found).find(|path| path.is_file())
-}
 
 /// What the browser reports: `running`, then what was seen.
 fn proxy(service: SocketAddr) -> (SocketAddr, Receiver<String>) {
@@ -152,7 +143,7 @@ fn a_person_sees_and_operates_hosts_in_a_browser() {
         state.output.push(("web", [&b"x\r\n".repeat(2500), CONSOLE].concat()));
     }
     let (address, seen) = proxy(running.address);
-    let opened = browser().and_then(|browser| open(&browser, running.folder.path(), address));
+    let opened = lab::browser::installed().and_then(|browser| open(&browser, running.folder.path(), address));
     let runs = opened.is_some() && seen.recv_timeout(START_LIMIT).is_ok_and(|report| report == "running");
     if !runs {
         // Past the test harness's capture: the person who runs the tests is to know.
