@@ -4,7 +4,7 @@
 # Makes a machine ready for `make demo`, `make test` or `make test-all`, once; a second run finds its stamp and does nothing.
 #
 #   scripts/setup.sh demo   QEMU, busybox, cpio, a bare-metal Rust toolchain, one stock kernel
-#   scripts/setup.sh test   the same, formatter and linters, gdb, Chromium with axe-core (where there is npm), GRUB with
+#   scripts/setup.sh test   the same, formatter and linters, gdb, Chromium with axe-core, GRUB with
 #                           what makes discs of it, UEFI firmware, perf, and what the tests compare with: a second stock
 #                           kernel, QEMU 10; kexec-tools; nbdkit
 #   scripts/setup.sh all    the same, and for `make test-all` crash with the symbols of the 6.1 kernel (283 MB to

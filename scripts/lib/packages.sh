@@ -81,7 +81,7 @@ axe_core() {
   local folder="$TARGET/axe-core" part="$TARGET/setup/axe-core" packed
   # The stamp names the release: another one in the folder is replaced.
   [[ ! -e "$folder/axe.min.js" || "$(cat "$folder/release" 2>/dev/null)" != "$AXE_RELEASE" ]] || return 0
-  have npm || return 1
+  have npm || (install_packages npm) || return 1
   rm -rf "$part" "$folder"
   mkdir -p "$part"
   say "downloading axe-core $AXE_RELEASE"
