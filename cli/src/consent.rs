@@ -48,7 +48,7 @@ impl Consent {
 
 /// Names of guests that would end.
 fn running<'a>(vms: impl Iterator<Item = (&'a str, VmState)>, guests: Option<&[String]>) -> Vec<String> {
-    let is_alive = |(_, state): &(&str, VmState)| !matches!(state, VmState::Stopped | VmState::Failed);
+    let is_alive = |(_, state): &(&str, VmState)| !state.has_ended();
     let is_meant = |(name, _): &(&str, VmState)| guests.is_none_or(|guests| guests.iter().any(|guest| guest == name));
     vms.filter(is_alive).filter(is_meant).map(|(name, _)| format!("guest {name}")).collect()
 }

@@ -62,7 +62,7 @@ pub struct Vms {
     /// The virtual machines
     #[arg(required_unless_present = "all", value_name = "VM")]
     pub names: Vec<String>,
-    /// All that the order applies to
+    /// All that are in a state for it
     #[arg(long, conflicts_with = "names")]
     pub all: bool,
 }

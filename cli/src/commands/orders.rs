@@ -16,53 +16,37 @@ pub(super) struct Order {
     /// What is reported of a machine that has followed it.
     done: &'static str,
     body: fn(String) -> RequestBody,
-    /// The machines that `--all` means.
-    pub is_for: fn(VmState) -> bool,
+    /// The states of the machines that `--all` means.
+    pub all: &'static [VmState],
 }
 
-pub(super) const START: Order = Order {
-    verb: "start",
-    done: "started",
-    body: |name| RequestBody::VmStart { name },
-    is_for: |state| !is_alive(state),
-};
+pub(super) const START: Order =
+    Order { verb: "start", done: "started", body: |name| RequestBody::VmStart { name }, all: VmState::ENDED };
 pub(super) const STOP: Order =
-    Order { verb: "stop", done: "stopped", body: |name| RequestBody::VmStop { name }, is_for: is_alive };
-pub(super) const PAUSE: Order = Order {
-    verb: "pause",
-    done: "paused",
-    body: |name| RequestBody::VmPause { name },
-    is_for: |state| is_alive(state) && state != VmState::Paused,
-};
-pub(super) const RESUME: Order = Order {
-    verb: "resume",
-    done: "resumed",
-    body: |name| RequestBody::VmResume { name },
-    is_for: |state| state == VmState::Paused,
-};
+    Order { verb: "stop", done: "stopped", body: |name| RequestBody::VmStop { name }, all: VmState::ALIVE };
+pub(super) const PAUSE: Order =
+    Order { verb: "pause", done: "paused", body: |name| RequestBody::VmPause { name }, all: VmState::CAN_PAUSE };
+/// Not those that are held after a panic.
+pub(super) const RESUME: Order =
+    Order { verb: "resume", done: "resumed", body: |name| RequestBody::VmResume { name }, all: &[VmState::Paused] };
 pub(super) const RESET: Order =
-    Order { verb: "reset", done: "reset", body: |name| RequestBody::VmReset { name }, is_for: is_alive };
-
-/// Returns whether a machine in this state can end.
-pub(super) fn is_alive(state: VmState) -> bool {
-    !matches!(state, VmState::Stopped | VmState::Failed)
-}
+    Order { verb: "reset", done: "reset", body: |name| RequestBody::VmReset { name }, all: VmState::ALIVE };
 
 /// The machines that an order is for, each once.
 ///
 /// # Errors
 /// No machine has one of the names.
-pub(super) fn named(client: &mut Client, vms: &Vms, is_for: fn(VmState) -> bool) -> Result<Vec<String>> {
-    let names = meant(vms, &client.vms()?, is_for)?;
+pub(super) fn named(client: &mut Client, vms: &Vms, all: &[VmState]) -> Result<Vec<String>> {
+    let names = meant(vms, &client.vms()?, all)?;
     if names.is_empty() {
-        eprintln!("baton: the order applies to no machine; `baton vm list` shows their states");
+        eprintln!("baton: no machine is in a state for that; `baton vm list` shows their states");
     }
     Ok(names)
 }
 
-fn meant(vms: &Vms, known: &[VmInfo], is_for: fn(VmState) -> bool) -> Result<Vec<String>> {
+fn meant(vms: &Vms, known: &[VmInfo], all: &[VmState]) -> Result<Vec<String>> {
     if vms.all {
-        return Ok(known.iter().filter(|vm| is_for(vm.state)).map(|vm| vm.name.clone()).collect());
+        return Ok(known.iter().filter(|vm| all.contains(&vm.state)).map(|vm| vm.name.clone()).collect());
     }
     let mut once: Vec<String> = Vec::new();
     for name in &vms.names {

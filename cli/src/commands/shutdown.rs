@@ -58,12 +58,8 @@ fn press(client: &mut Client, name: String) -> Result<(), (String, anyhow::Error
 /// Stops a guest; one that has just ended is what was wanted.
 fn stop(client: &mut Client, name: &str) -> Result<()> {
     let stopped = client.order(RequestBody::VmStop { name: name.to_owned() });
-    let has_ended = stopped.is_err() && client.vms()?.iter().any(|vm| vm.name == name && has_ended(vm));
+    let has_ended = stopped.is_err() && client.vms()?.iter().any(|vm| vm.name == name && vm.state.has_ended());
     if has_ended { Ok(()) } else { stopped }
-}
-
-fn has_ended(vm: &VmInfo) -> bool {
-    matches!(vm.state, VmState::Stopped | VmState::Failed)
 }
 
 /// Guests that are waited for.
@@ -131,7 +127,7 @@ fn how(state: VmState, how: &str) -> &str {
 
 /// Takes the guests out of `names` that have ended.
 fn take_ended<'a>(names: &mut Vec<String>, vms: &'a [VmInfo]) -> Vec<&'a VmInfo> {
-    let ended: Vec<_> = vms.iter().filter(|vm| has_ended(vm) && names.contains(&vm.name)).collect();
+    let ended: Vec<_> = vms.iter().filter(|vm| vm.state.has_ended() && names.contains(&vm.name)).collect();
     names.retain(|name| ended.iter().all(|vm| vm.name != *name));
     ended
 }

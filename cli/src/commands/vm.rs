@@ -12,9 +12,9 @@ use comfy_table::{Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
-use wire::VmInfo;
+use wire::{VmInfo, VmState};
 
-use super::orders::{self, Order, check_name, is_alive};
+use super::orders::{self, Order, check_name};
 use super::{DONE, connect, console, perf, seconds, shutdown};
 use crate::args::{Format, Target, VmCommand, VmEnd, VmOrder};
 use crate::client::Client;
@@ -32,11 +32,11 @@ pub(super) fn run(target: &Target, command: &VmCommand) -> Result<u8> {
         VmCommand::Start(vms) => order(&mut client, vms, &orders::START),
         VmCommand::Stop(vms) => end(&mut client, vms, &orders::STOP),
         VmCommand::Shutdown(order) => {
-            let names = orders::named(&mut client, &order.vms, is_alive)?;
+            let names = orders::named(&mut client, &order.vms, VmState::CAN_SHUT_DOWN)?;
             shutdown::shutdown(&mut client, names, order)
         }
         VmCommand::Wait(order) => {
-            let names = orders::named(&mut client, &order.vms, is_alive)?;
+            let names = orders::named(&mut client, &order.vms, VmState::ALIVE)?;
             shutdown::wait(&mut client, names, order)
         }
         VmCommand::Pause(vms) => order(&mut client, vms, &orders::PAUSE),
@@ -130,12 +130,12 @@ fn bar_style() -> ProgressStyle {
 
 /// An order that ends what machines do: asked about if they run.
 fn end(client: &mut Client, vms: &VmEnd, order: &Order) -> Result<u8> {
-    let names = orders::named(client, &vms.order.vms, order.is_for)?;
+    let names = orders::named(client, &vms.order.vms, order.all)?;
     vms.consent.obtain(|| client.vms(), Ending { order: order.verb, guests: Some(&names) })?;
     orders::give(client, &names, order, vms.order.format)
 }
 
 fn order(client: &mut Client, vms: &VmOrder, order: &Order) -> Result<u8> {
-    let names = orders::named(client, &vms.vms, order.is_for)?;
+    let names = orders::named(client, &vms.vms, order.all)?;
     orders::give(client, &names, order, vms.format)
 }

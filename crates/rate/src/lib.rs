@@ -2,7 +2,7 @@
 //! A token bucket: when what has a rate may go. It counts bytes, or requests, as its user wants.
 
 #![no_std]
-#![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 /// The bucket holds what the rate yields in this part of a second, unless its user needs more.
 const BURST_PARTS: u64 = 50;

@@ -116,7 +116,7 @@ fn guests_are_shut_down_or_stopped_at_the_timeout() {
     assert!(said.status == 0 && said.out.starts_with("debian stopped already (powered off; "), "{}", said.out);
     assert!(operator.says(&["vm", "wait", "debian"]).out.starts_with("debian ended (powered off; "));
     let said = operator.says(&["vm", "stop", "--yes", "--all"]);
-    let nobody = "baton: the order applies to no machine; `baton vm list` shows their states\n";
+    let nobody = "baton: no machine is in a state for that; `baton vm list` shows their states\n";
     assert_eq!((said.status, said.out.as_str(), said.err.as_str()), (0, "", nobody));
     assert_eq!(operator.says(&["vm", "start", "--all"]).out, "debian started\n");
     assert_eq!(operator.says(&["vm", "start", "--all", "debian"]).status, 2);

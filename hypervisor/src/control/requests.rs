@@ -43,7 +43,7 @@ pub fn start_guests() -> bool {
 /// Orders all guests to stop.
 pub fn stop_guests() {
     let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-    let alive = guests.iter().filter(|guest| ALIVE.contains(&guest.status().state) || guest.has_orders());
+    let alive = guests.iter().filter(|guest| VmState::ALIVE.contains(&guest.status().state) || guest.has_orders());
     alive.for_each(|guest| guest.order(Order::Stop));
 }
 
@@ -57,12 +57,12 @@ pub fn answer(Request { id, body }: Request, cpus: &mut CpuOrders) -> Option<Res
     Some(match body {
         RequestBody::Info => Ok(ReplyBody::Info(info::host())),
         RequestBody::VmList { from_index } => Ok(list(from_index)),
-        RequestBody::VmStart { name } => order(&name, Order::Start, &[VmState::Stopped, VmState::Failed]),
-        RequestBody::VmStop { name } => order(&name, Order::Stop, ALIVE),
+        RequestBody::VmStart { name } => order(&name, Order::Start, VmState::ENDED),
+        RequestBody::VmStop { name } => order(&name, Order::Stop, VmState::ALIVE),
         RequestBody::VmPause { name } => pause(&name),
         RequestBody::VmHold { name, ms } => hold(&name, ms),
-        RequestBody::VmResume { name } => order(&name, Order::Resume, CAN_RESUME),
-        RequestBody::VmReset { name } => order(&name, Order::Reset, ALIVE),
+        RequestBody::VmResume { name } => order(&name, Order::Resume, VmState::CAN_RESUME),
+        RequestBody::VmReset { name } => order(&name, Order::Reset, VmState::ALIVE),
         RequestBody::VmShutdown { name } => shutdown(&name),
         RequestBody::VmLayout { name } => find(&name).and_then(dump::layout),
         RequestBody::VmRegisters { name, vcpu } => find(&name).and_then(|guest| dump::registers(guest, vcpu)),
@@ -112,15 +112,10 @@ pub fn answer(Request { id, body }: Request, cpus: &mut CpuOrders) -> Option<Res
     })
 }
 
-const ALIVE: &[VmState] = &[VmState::Loading, VmState::Running, VmState::Paused, VmState::Panicked, VmState::Hung];
-const CAN_PAUSE: &[VmState] = &[VmState::Running, VmState::Panicked, VmState::Hung];
-/// A guest that is not well may be held.
-const CAN_RESUME: &[VmState] = &[VmState::Paused, VmState::Panicked, VmState::Hung];
-
 /// Pauses a guest; one that is paused for a reader stays so when the reader has gone.
 pub fn pause(name: &str) -> Result<ReplyBody, Refusal> {
     let was_held = find(name)?.lease().end();
-    if was_held { Ok(ReplyBody::Done) } else { order(name, Order::Pause, CAN_PAUSE) }
+    if was_held { Ok(ReplyBody::Done) } else { order(name, Order::Pause, VmState::CAN_PAUSE) }
 }
 
 /// Pauses a guest for a reader, or goes on doing so.
@@ -145,7 +140,7 @@ fn order(name: &str, order: Order, allowed: &[VmState]) -> Result<ReplyBody, Ref
 
 /// Presses the guest's power button. The answer does not wait for what the guest makes of it.
 fn shutdown(name: &str) -> Result<ReplyBody, Refusal> {
-    let guest = find_in(name, &[VmState::Running])?;
+    let guest = find_in(name, VmState::CAN_SHUT_DOWN)?;
     let refused = |(reason, hint): (&str, &str)| Refusal {
         code: RefusalCode::WrongState,
         reason: format!("guest '{name}' cannot be asked to shut down: {reason}"),
@@ -172,7 +167,7 @@ fn find_in(name: &str, allowed: &[VmState]) -> Result<&'static Guest, Refusal> {
 fn perf(name: &str, vcpu: u32) -> Result<ReplyBody, Refusal> {
     let guest = find(name)?;
     let state = guest.status().state;
-    if !ALIVE.contains(&state) || vcpu >= guest.config.vcpus {
+    if !VmState::ALIVE.contains(&state) || vcpu >= guest.config.vcpus {
         return Err(Refusal {
             code: RefusalCode::WrongState,
             reason: format!("guest '{name}' is {state} and has {} vCPUs", guest.config.vcpus),

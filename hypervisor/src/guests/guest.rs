@@ -147,10 +147,7 @@ impl Guests {
 
     /// Returns whether every guest has ended, and nothing has been ordered.
     pub fn are_done(&self) -> bool {
-        self.all.iter().all(|guest| {
-            let has_ended = matches!(guest.status().state, VmState::Stopped | VmState::Failed);
-            has_ended && guest.orders.load(Ordering::Acquire) == 0
-        })
+        self.all.iter().all(|guest| guest.status().state.has_ended() && guest.orders.load(Ordering::Acquire) == 0)
     }
 }
 

@@ -200,6 +200,24 @@ pub enum VmState {
     Hung,
 }
 
+impl VmState {
+    /// The states of a guest that has ended: it can be started.
+    pub const ENDED: &'static [Self] = &[Self::Stopped, Self::Failed];
+    /// The states of a guest that can be stopped and reset.
+    pub const ALIVE: &'static [Self] = &[Self::Loading, Self::Running, Self::Paused, Self::Panicked, Self::Hung];
+    /// The states of a guest that can be paused.
+    pub const CAN_PAUSE: &'static [Self] = &[Self::Running, Self::Panicked, Self::Hung];
+    /// The states of a guest that can be resumed: one that is not well may be held.
+    pub const CAN_RESUME: &'static [Self] = &[Self::Paused, Self::Panicked, Self::Hung];
+    /// The states of a guest whose power button can be pressed.
+    pub const CAN_SHUT_DOWN: &'static [Self] = &[Self::Running];
+
+    /// Returns whether the guest has ended, or was not started yet.
+    pub fn has_ended(self) -> bool {
+        Self::ENDED.contains(&self)
+    }
+}
+
 impl fmt::Display for VmState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

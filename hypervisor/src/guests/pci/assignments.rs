@@ -147,7 +147,7 @@ pub fn gsi_of(place: Bdf) -> Option<u32> {
 
 /// Returns whether a guest neither runs nor is about to.
 pub fn has_stopped(guest: &Guest) -> bool {
-    matches!(guest.status().state, VmState::Stopped | VmState::Failed) && !guest.has_orders()
+    guest.status().state.has_ended() && !guest.has_orders()
 }
 
 /// Returns the guest that a function is assigned to; of several, the first one that runs, or else the first one.
