@@ -19,5 +19,7 @@ mod fake;
 mod history;
 #[path = "service/metrics.rs"]
 mod metrics;
+#[path = "service/process.rs"]
+mod process;
 #[path = "service/tls.rs"]
 mod tls;

@@ -5,35 +5,32 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::path::Path;
+use std::process::{ChildStderr, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::common::{LIMIT, ask};
+use super::common::LIMIT;
 use super::fake::FakeHost;
+use super::process::{PROGRAM, Process};
 
-/// A service that is a process.
+/// A service, and what it reports.
 struct Service {
-    child: Child,
+    process: Process,
     errors: BufReader<ChildStderr>,
-    folder: PathBuf,
 }
 
 impl Service {
     /// Starts a service, and waits until it serves.
     fn start(folder: &Path, host: &FakeHost, more: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_baton-serve"));
-        command.args(["--refresh", "0.1", "--host"]).arg(format!("rack1=unix:{}", host.socket.display()));
-        command.arg("--listen").arg(format!("unix:{}", folder.join("serve.sock").display()));
-        command.arg("--history").arg(folder.join("history.redb"));
-        command.arg("--audit").arg(folder.join("audit.jsonl")).args(more);
-        let mut child = command.stderr(Stdio::piped()).spawn().expect("started");
-        let errors = BufReader::new(child.stderr.take().expect("its errors"));
-        let mut service = Self { child, errors, folder: folder.to_owned() };
+        let mut command = Command::new(PROGRAM);
+        command.arg("--audit").arg(folder.join("audit.jsonl")).args(more).stderr(Stdio::piped());
+        let mut process = Process::start(command, folder, host);
+        let errors = BufReader::new(process.child.stderr.take().expect("its errors"));
+        let mut service = Self { process, errors };
         service.error("ready at");
         service
     }
@@ -41,7 +38,7 @@ impl Service {
     /// Starts a service that has reached the host.
     fn connected(folder: &Path, host: &FakeHost, more: &[&str]) -> Self {
         let service = Self::start(folder, host, more);
-        service.until("rack1 is connected", "hosts/rack1", |status| status["state"] == "connected");
+        service.process.connected();
         service
     }
 
@@ -55,21 +52,11 @@ impl Service {
     }
 
     fn stream(&self) -> UnixStream {
-        let stream = UnixStream::connect(self.folder.join("serve.sock")).expect("connected");
-        stream.set_read_timeout(Some(LIMIT)).expect("set");
-        stream
+        self.process.stream().expect("connected")
     }
 
     fn ask(&self, method: &str, path: &str) -> Value {
-        ask(&mut self.stream(), method, &format!("/api/v1/{path}"), "Host: baton\r\n", b"").json()
-    }
-
-    fn until(&self, what: &str, path: &str, is_so: impl Fn(&Value) -> bool) {
-        let end = Instant::now() + LIMIT;
-        while !is_so(&self.ask("GET", path)) {
-            assert!(Instant::now() < end, "not within {LIMIT:?}: {what}");
-            thread::sleep(Duration::from_millis(10));
-        }
+        self.process.ask(method, path).expect("an answer")
     }
 
     /// Begins to listen to its news.
@@ -90,7 +77,7 @@ impl Service {
     }
 
     fn signal(&self, signal: Signal) {
-        let process = Pid::from_child(&self.child);
+        let process = Pid::from_child(&self.process.child);
         kill_process(process, signal).expect("it runs");
     }
 
@@ -98,25 +85,18 @@ impl Service {
     fn begin_update(&self, host: &FakeHost) {
         host.state.lock().expect("state").holds_update = true;
         assert_eq!(self.ask("POST", "hosts/rack1/update?by=bundle")["step"], "waiting");
-        self.until("it is under way", "hosts/rack1/updates", |all| all[0]["step"] == "switching");
+        self.process.until("it is under way", "hosts/rack1/updates", |all| all[0]["step"] == "switching");
     }
 
     fn ended(&mut self) -> ExitStatus {
         let end = Instant::now() + LIMIT;
         loop {
-            if let Some(status) = self.child.try_wait().expect("a child") {
+            if let Some(status) = self.process.child.try_wait().expect("a child") {
                 return status;
             }
             assert!(Instant::now() < end, "it goes on after {LIMIT:?}");
             thread::sleep(Duration::from_millis(5));
         }
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -151,7 +131,9 @@ fn a_signal_ends_the_service_in_order() {
         half.write_all(head.as_bytes()).and_then(|()| half.write_all(&body[..10])).expect("sent");
         let answer = service.ask("POST", &format!("hosts/rack1/guests/web/{order}"));
         assert_eq!(answer["done"], format!("guest-{order}"));
-        service.until("the event is seen", &format!("hosts/rack1/events?from={}", round + 2), |all| all[0].is_object());
+        service
+            .process
+            .until("the event is seen", &format!("hosts/rack1/events?from={}", round + 2), |all| all[0].is_object());
         service.signal(signal);
         service.error("no client is taken any more");
         let socket = folder.path().join("serve.sock");
@@ -194,7 +176,7 @@ fn an_update_under_way_is_waited_for_and_no_other_is_begun() {
     let mut refused = String::new();
     other.read_to_string(&mut refused).expect("an answer");
     assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("the service ends"), "{refused}");
-    assert_eq!(service.child.try_wait().expect("a child"), None, "it waits");
+    assert_eq!(service.process.child.try_wait().expect("a child"), None, "it waits");
     host.state.lock().expect("state").holds_update = false;
     let last = rest(news);
     let (done, end) = (last.find("\"step\":\"done\""), last.find("event: end\n"));

@@ -3,65 +3,25 @@
 //! is a process of its own here, which ends as it does in a power failure.
 
 use std::fs;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::common::{LIMIT, Running, ask};
+use super::common::Running;
 use super::fake::FakeHost;
+use super::process::{PROGRAM, Process};
 
-/// A service that is a process.
-struct Service {
-    child: Child,
-    socket: PathBuf,
-}
-
-impl Service {
-    /// Starts one whose files may have so many blocks of 512 or 1,024 bytes.
-    fn start(folder: &Path, host: &FakeHost, blocks: Option<u32>) -> Self {
-        let socket = folder.join("serve.sock");
-        // SIGXFSZ ends a process whose file is too long, unless it is ignored.
-        let limit = blocks.map(|blocks| format!("trap '' XFSZ; ulimit -f {blocks}; ")).unwrap_or_default();
-        let mut command = Command::new("sh");
-        command.arg("-c").arg(format!("{limit}exec \"$@\"")).arg("sh").arg(env!("CARGO_BIN_EXE_baton-serve"));
-        command.args(["--refresh", "0.1", "--history-interval", "0.1", "--history-delay", "0.1"]);
-        command.arg("--history").arg(folder.join("history.redb"));
-        command.arg("--host").arg(format!("rack1=unix:{}", host.socket.display()));
-        command.arg("--listen").arg(format!("unix:{}", socket.display()));
-        let child = command.stderr(Stdio::null()).stdout(Stdio::null()).spawn().expect("started");
-        let service = Self { child, socket };
-        service.until("rack1 is connected", "hosts/rack1", |status| status["state"] == "connected");
-        service
-    }
-
-    fn get(&self, path: &str) -> Option<Value> {
-        let mut stream = UnixStream::connect(&self.socket).ok()?;
-        let answer = ask(&mut stream, "GET", &format!("/api/v1/{path}"), "Host: baton\r\n", b"");
-        Some(answer.json())
-    }
-
-    fn until(&self, what: &str, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        let end = Instant::now() + LIMIT;
-        loop {
-            let answer = self.get(path);
-            if let Some(answer) = answer.clone().filter(|answer| is_so(answer)) {
-                return answer;
-            }
-            assert!(Instant::now() < end, "not within {LIMIT:?}: {what}: {answer:?}");
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Starts a service whose files may have so many blocks of 512 or 1,024 bytes.
+fn start(folder: &Path, host: &FakeHost, blocks: Option<u32>) -> Process {
+    // SIGXFSZ ends a process whose file is too long, unless it is ignored.
+    let limit = blocks.map(|blocks| format!("trap '' XFSZ; ulimit -f {blocks}; ")).unwrap_or_default();
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("{limit}exec \"$@\"")).args(["sh", PROGRAM]).stderr(Stdio::null());
+    command.args(["--history-interval", "0.1", "--history-delay", "0.1"]);
+    let service = Process::start(command, folder, host);
+    service.connected();
+    service
 }
 
 fn kinds(events: &Value) -> Vec<String> {
@@ -80,14 +40,14 @@ fn count(events: &Value) -> usize {
 fn events_log_and_metrics_are_kept_when_host_and_service_start_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let host = FakeHost::start(folder.path(), "rack1");
-    let service = Service::start(folder.path(), &host, None);
+    let service = start(folder.path(), &host, None);
     let since = "hosts/rack1/events?since=0";
     service.until("the event is kept", since, |events| kinds(events) == ["host-ready"]);
     service.until("samples are kept", "hosts/rack1/history?metric=guests_cpu", |all| count(&all[0]["points"]) > 1);
     drop(service);
     // The host goes on without the service, which then reads all of its events again.
     host.state.lock().expect("state").event(wire::EventKind::VmStarted { name: "db".to_owned() });
-    let service = Service::start(folder.path(), &host, None);
+    let service = start(folder.path(), &host, None);
     let events = service.until("the event in between is there", since, |events| count(events) >= 2);
     assert_eq!(kinds(&events), ["host-ready", "vm-started"], "none of them twice");
     assert_eq!((&events[0]["id"], &events[1]["id"]), (&json!(1), &json!(2)));
@@ -116,11 +76,11 @@ fn a_damaged_file_is_moved_aside_and_the_service_goes_on() {
     let folder = tempfile::tempdir().expect("a folder");
     let host = FakeHost::start(folder.path(), "rack1");
     let file = folder.path().join("history.redb");
-    drop(Service::start(folder.path(), &host, None));
+    drop(start(folder.path(), &host, None));
     let mut bytes = fs::read(&file).expect("a file");
     bytes[64..320].fill(0xff);
     fs::write(&file, &bytes).expect("written");
-    let service = Service::start(folder.path(), &host, None);
+    let service = start(folder.path(), &host, None);
     let health = service.get("health").expect("an answer");
     let moved = health["history"]["moved_aside"].as_str().expect("it was moved").to_owned();
     assert!(moved.contains("history.redb is damaged") && moved.contains("history.redb.damaged now"), "{moved}");
@@ -132,7 +92,7 @@ fn a_damaged_file_is_moved_aside_and_the_service_goes_on() {
 fn a_full_disk_is_reported_and_stops_neither_the_service_nor_a_host() {
     let folder = tempfile::tempdir().expect("a folder");
     let host = FakeHost::start(folder.path(), "rack1");
-    let service = Service::start(folder.path(), &host, Some(8));
+    let service = start(folder.path(), &host, Some(8));
     let health = service.until("it is noticed", "health", |health| health["history"]["is_kept"] == false);
     let problem = health["history"]["problem"].as_str().expect("a reason");
     assert!(problem.starts_with("there is no space left for the history"), "{problem}");

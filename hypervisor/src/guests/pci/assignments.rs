@@ -13,7 +13,6 @@ use pci::assignments::{Limits, MAX_CHANGES};
 use pci::capability::Capability;
 use pci::{AssignError, Assignment, Bdf, Changes, Selector, reset};
 use spin::Mutex;
-use wire::VmState;
 
 use super::{SURVEY, Survey, probe_everything};
 use crate::guests::guest::{GUESTS, Guest};
