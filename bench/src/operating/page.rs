@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::browser::Browser;
 
@@ -19,25 +19,23 @@ const POLL: Duration = Duration::from_millis(50);
 /// Returns the seconds that the page takes in a browser that has just started.
 pub(super) fn load(program: &Path, folder: &Path, service: SocketAddr) -> Result<f64> {
     let mut browser = Browser::start(program, folder)?;
-    let target = browser.ask("Target.createTarget", json!({ "url": "about:blank" }), None)?;
+    let url = format!("http://{service}/");
+    let target = browser.ask("Target.createTarget", json!({ "url": url }), None)?;
     let attach = json!({ "targetId": target["targetId"], "flatten": true });
     let session = browser.ask("Target.attachToTarget", attach, None)?;
     let session = session["sessionId"].as_str().context("the browser names no session")?.to_owned();
-    let url = format!("http://{service}/");
-    browser.ask("Page.navigate", json!({ "url": url }), Some(&session))?;
-    // `about:blank` has a load event, too; before the end of one the time is zero.
-    let expression = format!(
-        "location.href === '{url}' && document.querySelector('script') \
-         ? performance.getEntriesByType('navigation')[0].loadEventEnd : 0"
-    );
-    let end = Instant::now() + LIMIT;
+    // The page itself adds the chosen host behind its address. The last is zero before the end of the load event.
+    const STATE: &str = "[location.origin + location.pathname, document.scripts.length > 0, document.readyState, \
+                         performance.getEntriesByType('navigation')[0]?.loadEventEnd ?? 0]";
+    let evaluate = json!({ "expression": STATE, "returnByValue": true });
+    let (end, mut state) = (Instant::now() + LIMIT, Value::Null);
     while Instant::now() < end {
-        let evaluate = json!({ "expression": expression, "returnByValue": true });
-        let answer = browser.ask("Runtime.evaluate", evaluate, Some(&session))?;
-        if let Some(milliseconds) = answer["result"]["value"].as_f64().filter(|time| *time > 0.0) {
+        state = browser.ask("Runtime.evaluate", evaluate.clone(), Some(&session))?["result"]["value"].take();
+        let milliseconds = state[3].as_f64().unwrap_or_default();
+        if state[0] == url && state[1] == true && milliseconds > 0.0 {
             return Ok(milliseconds / 1e3);
         }
         thread::sleep(POLL);
     }
-    bail!("the browser has not loaded {url} within {LIMIT:?}")
+    bail!("the browser has not loaded {url} within {LIMIT:?}; address, script, state, end of loading: {state}")
 }
