@@ -29,7 +29,7 @@ done
 PACKAGES=(qemu-system-x86 busybox-static cpio xz-utils binutils gcc libc6-dev make git ca-certificates)
 # What only tests need: Bochs is a second emulator; gdb opens core files of guests; grub-mkrescue makes discs that boot
 # by BIOS and UEFI; shellcheck reads scripts.
-TEST_PACKAGES=(bochs bochsbios gdb grub-common grub-pc-bin grub-efi-amd64-bin xorriso mtools ovmf shellcheck)
+TEST_PACKAGES=(bochs bochsbios vgabios gdb grub-common grub-pc-bin grub-efi-amd64-bin xorriso mtools ovmf shellcheck)
 # What benches and tests use where it can be had: Linux's own profiler, for guests.
 PERF_PACKAGE=linux-perf
 # What tests use where it can be had: a browser to open the timeline's page.

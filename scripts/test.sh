@@ -39,7 +39,7 @@ lane_step() {
 say_what_is_left_out() {
   [[ -w /dev/kvm ]] || say "no KVM here: boots run in QEMU's emulator (TCG)"
   is_there "no QEMU 10 here: nothing is tested with an emulated x2APIC" test -x target/qemu-10/qemu-system-x86_64
-  is_there "no Bochs here: no rule is tried in a second emulator" have bochs-bin
+  is_there "no Bochs here: no rule is tried in a second emulator" has_bochs
   is_there "no 6.1 kernel here: guests are not Linux 6.1" test -e target/kernels/6.1/vmlinuz
   is_there "no 6.12 kernel here: guests are not Linux 6.12" test -e target/kernels/6.12/vmlinuz
   is_there "no kexec-tools here: no running Linux is replaced" test -d target/kexec-tools
@@ -53,6 +53,9 @@ say_what_is_left_out() {
   is_there "no promtool here: it does not check the service's metrics and alert rules" has_promtool
   is_there "no shellcheck here: the scripts are not checked" have shellcheck
 }
+
+# With its firmware, which is in packages of its own.
+has_bochs() { have bochs-bin && [[ -e /usr/share/bochs/BIOS-bochs-latest && -e /usr/share/bochs/VGABIOS-lgpl-latest ]]; }
 
 has_promtool() { have promtool || [[ -x target/prometheus/usr/bin/promtool ]]; }
 
