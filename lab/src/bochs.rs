@@ -22,7 +22,7 @@ use super::{Hardware, Machine, RunDir};
 pub const PROGRAM: &str = "bochs-bin";
 /// The CPU model with SVM, nested paging, next RIPs and a pause filter.
 pub const DEFAULT_MODEL: &str = "ryzen";
-/// Firmware of Debian's packages bochsbios and bochs.
+/// Firmware of Debian's packages bochsbios and vgabios.
 const FIRMWARE: [&str; 2] = ["/usr/share/bochs/BIOS-bochs-latest", "/usr/share/bochs/VGABIOS-lgpl-latest"];
 /// Instructions that Bochs counts as a second of the machine's.
 const INSTRUCTIONS_PER_SECOND: u32 = 100_000_000;
@@ -161,7 +161,7 @@ fn check(machine: &Machine) -> Result<()> {
     );
     ensure!(machine.extra.is_empty(), "the arguments {:?} are QEMU's; use --emulator qemu", machine.extra);
     for file in FIRMWARE {
-        ensure!(Path::new(file).exists(), "Bochs's firmware {file} is not here; install bochs and bochsbios");
+        ensure!(Path::new(file).exists(), "Bochs's firmware {file} is not here; install bochsbios and vgabios");
     }
     Ok(())
 }
