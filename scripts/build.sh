@@ -8,8 +8,9 @@
 #   scripts/build.sh               everything
 #   scripts/build.sh hypervisor    target/baton.elf, and target/baton.debug.elf with its symbols
 #   scripts/build.sh faults        target/baton-faults.elf, the same with fault points (`selftest=`), for tests and benches
-#   scripts/build.sh guests        target/guests/{conform,counters,crowd,edu,exits,hostile,keeper,turns}.elf, target/guests/initramfs.cpio, and
-#                                  target/guests/{kexec,kvm,nbdkit,perf}.cpio where set-up has fetched what they are made of
+#   scripts/build.sh guests        target/guests/{conform,counters,crowd,edu,exits,hostile,keeper,turns}.elf, target/guests/initramfs.cpio,
+#                                  target/baton-loader, and target/guests/{kexec,kvm,nbdkit,perf}.cpio where set-up has
+#                                  fetched what they are made of
 #   scripts/build.sh lint          clippy over the bare-metal packages, warnings refused
 set -euo pipefail
 
@@ -118,10 +119,17 @@ kvm_modules() {
 # The programs of Linux guests, static. One build for all, so that what they depend on is built once. Their symbols
 # stay: perf names the functions of `shares`.
 build_linux_programs() {
-  local packages=(--package agent)
+  local packages=(--package agent --package loader)
   [[ -z "$(kvm_modules)" ]] || packages+=(--package first-guest)
   env -u RUSTFLAGS cargo build --locked --quiet --release "${packages[@]}" --target "$HOST_TARGET" --target-dir "$TARGET" \
     --config "target.$HOST_TARGET.rustflags=[\"-Ctarget-feature=+crt-static\"]"
+}
+
+# The loader of guests that start from their own disk, beside the image, where the tool looks for it.
+copy_loader() {
+  is_stale "$TARGET/baton-loader" "$LINUX/baton-loader" || return 0
+  objcopy --strip-all "$LINUX/baton-loader" "$TARGET/baton-loader"
+  say "target/baton-loader, $(stat -c %s "$TARGET/baton-loader") bytes"
 }
 
 # The static busybox of this machine.
@@ -273,6 +281,7 @@ main() {
     build_faults
     build_tiny_guests
     build_linux_programs
+    copy_loader
     build_initramfs
     build_kexec_initramfs
     build_nbdkit_initramfs
@@ -284,6 +293,7 @@ main() {
   guests)
     build_tiny_guests
     build_linux_programs
+    copy_loader
     build_initramfs
     build_kexec_initramfs
     build_nbdkit_initramfs

@@ -11,8 +11,8 @@ use seal::{PublicKey, Seal, SealedKind, SecretKey, Trust};
 use wire::HostInfo;
 use zerocopy::IntoBytes as _;
 
-use crate::config::{Config, Guest, Image};
-use crate::image;
+use crate::config::{Boot, Config, Guest, Image};
+use crate::{disk_boot, image, paths};
 
 /// Files on their way into a bundle. A file that several guests use is taken once.
 #[derive(Default)]
@@ -64,9 +64,12 @@ fn compile(guest: &Guest, files: &mut Files) -> Result<GuestConfig> {
     Ok(GuestConfig {
         name: guest.name.clone(),
         kernel: files.take(&guest.kernel)?,
-        initrd: guest.initrd.as_deref().map(|path| files.take(path)).transpose()?,
+        initrd: match &guest.boot {
+            Boot::Kernel => guest.initrd.as_deref().map(|path| files.take(path)).transpose()?,
+            Boot::Disk { drivers, .. } => Some(files.take_loader(drivers)?),
+        },
         modules: guest.modules.iter().map(|path| files.take(path)).collect::<Result<_>>()?,
-        cmdline: guest.cmdline.clone(),
+        cmdline: disk_boot::cmdline(guest),
         vcpus: guest.vcpus,
         memory_bytes: guest.memory.bytes,
         devices: Devices { debug_exit: guest.debug_exit },
@@ -96,6 +99,20 @@ impl Files {
         }
         let content = fs::read(&canonical).with_context(explain)?;
         let name = self.free_name(path);
+        self.names.insert(canonical, name.clone());
+        self.taken.push((name.clone(), content));
+        Ok(name)
+    }
+
+    /// Makes the initial RAM disk that starts the kernel of a disk, unless it has been made with the same drivers;
+    /// returns its name in the bundle.
+    fn take_loader(&mut self, drivers: &Path) -> Result<String> {
+        let canonical = fs::canonicalize(drivers).with_context(|| format!("{} cannot be read", drivers.display()))?;
+        if let Some(name) = self.names.get(&canonical) {
+            return Ok(name.clone());
+        }
+        let content = disk_boot::initrd(&paths::loader()?, &canonical)?;
+        let name = self.free_name(Path::new(disk_boot::NAME));
         self.names.insert(canonical, name.clone());
         self.taken.push((name.clone(), content));
         Ok(name)

@@ -16,6 +16,7 @@ use seal::PublicKey;
 use crate::size::Size;
 
 mod check;
+mod check_boot;
 mod check_devices;
 mod check_disks;
 mod check_functions;
@@ -78,6 +79,21 @@ pub enum Image {
     None,
 }
 
+/// What a guest starts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Boot {
+    /// Its kernel.
+    #[default]
+    Kernel,
+    /// The kernel that is installed on a disk of its own. `kernel` is a Linux that looks for it.
+    Disk {
+        /// The folder with the drivers of that Linux.
+        drivers: PathBuf,
+        /// The disk's serial number; none: the first disk that has something to start.
+        serial: Option<String>,
+    },
+}
+
 /// One guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guest {
@@ -89,6 +105,8 @@ pub struct Guest {
     pub initrd: Option<PathBuf>,
     /// Files handed over as modules.
     pub modules: Vec<PathBuf>,
+    /// What it starts.
+    pub boot: Boot,
     /// Its kernel's command line.
     pub cmdline: String,
     /// The number of its vCPUs.
@@ -133,6 +151,7 @@ impl Guest {
             kernel,
             initrd: None,
             modules: Vec::new(),
+            boot: Boot::default(),
             cmdline: String::new(),
             vcpus: 1,
             memory,

@@ -25,6 +25,8 @@ pub mod commands;
 pub mod config;
 pub mod connection;
 pub mod consent;
+mod disk_boot;
+pub mod drivers;
 pub mod dump;
 pub mod image;
 pub mod keys;

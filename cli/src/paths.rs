@@ -4,7 +4,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 /// Returns the hypervisor's image: `named`, else `BATON_IMAGE`, else `baton.elf` by this program or in the workspace's
 /// target folder.
@@ -20,6 +20,20 @@ pub fn default_image(named: Option<&Path>) -> Result<PathBuf> {
     let in_workspace = workspace().ok().map(|root| root.join("target/baton.elf"));
     let found = beside.into_iter().chain(in_workspace).find(|path| path.is_file());
     found.context("there is no image baton.elf; build it with `make`, or name one with --image or BATON_IMAGE")
+}
+
+/// Returns the loader of guests that start from their own disk: `BATON_LOADER`, else `baton-loader` by this program or in
+/// the workspace's target folder.
+pub fn loader() -> Result<PathBuf> {
+    if let Some(path) = env::var_os("BATON_LOADER").map(PathBuf::from) {
+        ensure!(path.is_file(), "the loader {} does not exist; correct BATON_LOADER", path.display());
+        return Ok(path);
+    }
+    let beside = env::current_exe().ok().and_then(|program| Some(program.parent()?.join("baton-loader")));
+    let in_workspace = workspace().ok().map(|root| root.join("target/baton-loader"));
+    // A test's own program is not linked statically.
+    let found = in_workspace.into_iter().chain(beside).find(|path| path.is_file());
+    found.context("there is no baton-loader; build it with scripts/build.sh guests, or name one with BATON_LOADER")
 }
 
 /// Returns the folder of Baton's sources, above the current folder or above this program.

@@ -5,10 +5,10 @@ use std::env;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
+use baton::drivers::Drivers;
 use baton::paths::workspace;
 use lab::bochs::Bochs;
 use lab::default_qemu;
-use lab::drivers::Drivers;
 
 /// An emulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,7 +31,6 @@ pub mod browser;
 mod cpu_time;
 pub mod crowd;
 pub mod datagrams;
-pub mod drivers;
 pub mod echo;
 mod ending;
 mod hardware;

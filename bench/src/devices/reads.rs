@@ -7,9 +7,9 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use baton::config::{Device, Guest, Iommu, Nvme, Storage};
+use baton::drivers::Drivers;
 use baton::size::Size;
 use bundle::AssignedConfig;
-use lab::drivers::Drivers;
 use lab::{Hardware, What};
 use wire::ExitKind;
 

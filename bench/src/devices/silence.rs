@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use baton::config::{Backend, Device, Guest, Image, Iommu, Model, Network};
+use baton::drivers::Drivers;
 use baton::size::Size;
 use bundle::AssignedConfig;
 use lab::What;
 use lab::datagrams::Receiver;
-use lab::drivers::Drivers;
 use wire::{ReplyBody, RequestBody, UpdateBy};
 
 use super::XAPIC;

@@ -15,7 +15,7 @@ use super::check_networks::{self, Networks};
 use super::check_smbios::{self, Uuids};
 use super::check_sockets::Sockets;
 use super::read::{Section, choice, flag, list, number, path, size, text};
-use super::{Config, Guest, Host, Image, check_devices, check_functions};
+use super::{Config, Guest, Host, Image, check_boot, check_devices, check_functions};
 use crate::size::Size;
 use crate::suggest::did_you_mean;
 use crate::{keys, options};
@@ -131,6 +131,7 @@ fn guest(folder: &Path, mut section: Section<'_, '_>, taken: &mut Taken) -> Opti
     let initrd = section.placed("initrd", path);
     let initrd = initrd.and_then(|(path, at)| existing(&section, "initrd", &folder.join(path), at));
     let modules = modules(folder, &mut section);
+    let boot = check_boot::boot(folder, &mut section);
     let memory = section.required("memory", memory);
     let cmdline = section.optional("cmdline", guest_cmdline).unwrap_or_default();
     let autostart = section.optional("autostart", flag).unwrap_or(true);
@@ -160,8 +161,10 @@ fn guest(folder: &Path, mut section: Section<'_, '_>, taken: &mut Taken) -> Opti
         kernel: kernel.unwrap_or_default(),
         initrd,
         modules,
+        boot,
         cmdline,
     };
+    check_boot::check(&section, &guest, !disks.is_empty());
     taken.sockets.note(&mut section, &guest.name);
     taken.disks.note(&section, &guest.name, disks);
     if let Some((_, at)) = memory {

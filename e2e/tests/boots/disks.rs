@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use baton::config::{Guest, Iommu};
+use baton::config::{Device, Guest, Iommu};
 use bundle::{AssignedConfig, DiskConfig, DiskLimits, VsockConfig};
 use e2e::host::Host;
 use e2e::old_image;
@@ -28,6 +28,8 @@ pub const LONG_RULES: &[Rule] = &[
     ("an_image_that_knows_no_such_disk_is_refused", an_image_without_disks_is_refused),
 ];
 
+/// The serial number of the disk that is served.
+pub const SERIAL: &str = "web";
 const STORAGE: &str = "storage";
 const WEB: &str = "web";
 const STORAGE_CID: u32 = 5;
@@ -51,7 +53,7 @@ fn storage(folder: &Path) -> Result<Guest> {
 }
 
 fn disk(timeout_s: u32, is_write_back: bool) -> DiskConfig {
-    let (export, serial) = ("web-root".to_owned(), "web".to_owned());
+    let (export, serial) = ("web-root".to_owned(), SERIAL.to_owned());
     DiskConfig { cid: STORAGE_CID, port: 10_809, export, is_write_back, timeout_s, serial, ..DiskConfig::default() }
 }
 
@@ -62,10 +64,22 @@ fn web(folder: &Path, kernel: Kernel, disk: DiskConfig, tasks: &str) -> Result<G
 }
 
 fn recipe(folder: &Path, kernel: Kernel, disk: DiskConfig, tasks: &str) -> Result<Recipe> {
-    let [of_storage, of_web] = [STORAGE, WEB].map(|name| folder.join(name));
-    [&of_storage, &of_web].into_iter().try_for_each(std::fs::create_dir)?;
-    let recipe = Recipe::new().cpus(2).memory_mib(1536).with_devices(Iommu::Amd, vec![nvme(0)]);
-    Ok(recipe.guest(storage(&of_storage)?).guest(web(&of_web, kernel, disk, tasks)?))
+    let of_web = folder.join(WEB);
+    std::fs::create_dir(&of_web)?;
+    served(folder, nvme(0), web(&of_web, kernel, disk, tasks)?)
+}
+
+/// A machine with this disk, whose guest serves it to another one.
+fn served(folder: &Path, device: Device, guest: Guest) -> Result<Recipe> {
+    let of_storage = folder.join(STORAGE);
+    std::fs::create_dir(&of_storage)?;
+    let recipe = Recipe::new().cpus(2).memory_mib(1536).with_devices(Iommu::Amd, vec![device]);
+    Ok(recipe.guest(storage(&of_storage)?).guest(guest))
+}
+
+/// The same, whose other guest is `guest` with the disk.
+pub fn serving(folder: &Path, device: Device, guest: Guest) -> Result<Recipe> {
+    served(folder, device, Guest { disks: vec![disk(TIMEOUT_S, false)], ..guest })
 }
 
 fn is_only_late(kernel: Kernel, updates: u64) -> Result<()> {

@@ -23,6 +23,7 @@ mod counters;
 mod cpus;
 mod crowd;
 mod devices;
+mod disk_boot;
 mod disks;
 mod endings;
 mod hostile;
@@ -216,6 +217,7 @@ fn trials() -> Vec<Trial> {
         ("protocols", protocols::RULES),
         ("protocols", if has_grub() { protocols::GRUB_RULES } else { &[] }),
         ("protocols", if has_grub() && uefi().is_some() { protocols::UEFI_RULES } else { &[] }),
+        ("disk_boot", if Kernel::V6_12.drivers().is_ok() { disk_boot::RULES } else { &[] }),
         ("disks", if has_disks() { disks::RULES } else { &[] }),
         ("kexec", if has_kexec() { kexec::RULES } else { &[] }),
         ("kexec", if has_kexec() && uefi().is_some() { kexec::UEFI_RULES } else { &[] }),
@@ -252,6 +254,7 @@ fn long_tests() -> Vec<Trial> {
         ("assigned", if Kernel::V6_1Full.file().is_ok() { assigned::DRIVER_RULES } else { &[] }),
         ("networks", if Kernel::V6_12.drivers().is_ok() { networks::LONG_RULES } else { &[] }),
         ("sockets", if Kernel::V6_12.drivers().is_ok() { sockets::LONG_RULES } else { &[] }),
+        ("disk_boot", if has_disks() { disk_boot::LONG_RULES } else { &[] }),
         ("disks", if has_disks() { disks::LONG_RULES } else { &[] }),
         ("virtio", if Kernel::V6_12.drivers().is_ok() { virtio::LONG_RULES } else { &[] }),
         ("linux_functions", if Kernel::V6_1Full.file().is_ok() { linux_functions::DRIVER_LONG_RULES } else { &[] }),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use baton::config::{Config, Guest};
-use lab::drivers::Drivers;
+use baton::drivers::Drivers;
 use tempfile::TempDir;
 
 /// The disk's, and the card's. Debian's cloud kernel has the first built in.

@@ -2,8 +2,8 @@
 //! Drivers of a stock Linux kernel, as more of a guest's initial file system.
 //!
 //! An archive has the modules that are asked for and all that they depend on, not compressed, and their order in
-//! `modules.load`; the agent's task `drivers` loads them. A distribution's package has no `modules.dep` (`depmod` makes
-//! it where the kernel is installed), so dependencies are read from the modules themselves.
+//! `modules.load`; the guest's `/init` loads them. A distribution's package has no `modules.dep` (`depmod` makes it where
+//! the kernel is installed), so dependencies are read from the modules themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use baton::suggest::did_you_mean;
 use cpio::{NewcBuilder, write_cpio};
 use object::Endianness;
 use object::read::elf::ElfFile64;
 use object::{Object as _, ObjectSection as _};
+
+use crate::suggest::did_you_mean;
 
 /// The file with the names of an archive's modules in the order in which they are loaded.
 const LIST: &str = "modules.load";
@@ -28,6 +29,7 @@ const REGULAR_FILE: u32 = 0o100_644;
 /// The drivers that a kernel has.
 #[derive(Debug)]
 pub struct Drivers {
+    folder: PathBuf,
     release: String,
     /// The files of its modules, by name.
     modules: BTreeMap<String, PathBuf>,
@@ -52,12 +54,32 @@ impl Drivers {
         let found = fs::read_dir(&folder).with_context(explain)?.flatten().map(|entry| entry.path());
         let found: Vec<PathBuf> = found.collect();
         let [tree] = &found[..] else { bail!("{} has {} kernels' modules, not one", folder.display(), found.len()) };
+        Self::of_release(tree)
+    }
+
+    /// Reads which there are in the folder of a release (`/lib/modules/6.1.0-57-amd64`).
+    ///
+    /// # Errors
+    /// The folder cannot be read, or is none of modules.
+    pub fn of_release(tree: &Path) -> Result<Self> {
+        let explain = || format!("the kernel's modules at {} cannot be read", tree.display());
         let release = tree.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut modules = BTreeMap::new();
         collect(&tree.join("kernel"), &mut modules).with_context(explain)?;
         let built_in = fs::read_to_string(tree.join("modules.builtin")).with_context(explain)?;
         let built_in = built_in.lines().filter_map(|line| name_of(Path::new(line))).collect();
-        Ok(Self { release, modules, built_in })
+        Ok(Self { folder: tree.to_owned(), release, modules, built_in })
+    }
+
+    /// The folder of the release.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns whether the kernel has a driver, built in or as a module.
+    pub fn has(&self, name: &str) -> bool {
+        let name = normal(name);
+        self.built_in.contains(&name) || self.modules.contains_key(&name)
     }
 
     /// Returns an archive with these modules and all that they depend on; those that are built in need none.
@@ -91,9 +113,7 @@ impl Drivers {
     fn missing(&self, name: &str) -> String {
         let known = self.modules.keys().chain(&self.built_in).map(String::as_str);
         let suggestion = match did_you_mean(name, known) {
-            none if none.is_empty() => {
-                "; Debian's full kernels have more (scripts/setup.sh test fetches one)".to_owned()
-            }
+            none if none.is_empty() => "; Debian's full kernels have more than its cloud kernels".to_owned(),
             found => found,
         };
         format!("Linux {} has no driver {name:?}, built in or as a module{suggestion}", self.release)
