@@ -54,6 +54,7 @@ fn packages() -> Vec<String> {
         "guests/agent",
         "guests/kvm",
         "guests/tiny",
+        "loader",
         "serve",
     ]
     .map(str::to_owned);

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::entries::{self, EntryFile};
 use crate::entry::{Entry, Environment};
@@ -44,18 +44,19 @@ pub fn find(root: &Path) -> Result<Installed> {
         if let Some(entry) = entries::default_entry(&files, &environment) {
             return installed(root, place, entry);
         }
-        for text in GRUB.into_iter().filter_map(|name| read(&folder.join(name).join("grub.cfg")).transpose()) {
+        let mut menus = GRUB.into_iter().filter_map(|name| read(&folder.join(name).join("grub.cfg")).transpose());
+        if let Some(text) = menus.next() {
             let entry = grub::default_entry(&text?, &environment).context("grub.cfg offers no Linux kernel")?;
             return installed(root, place, entry);
         }
     }
-    Err(anyhow::anyhow!("it has neither grub.cfg nor loader/entries, at its root or in /boot"))
+    bail!("it has neither grub.cfg nor loader/entries, at its root or in /boot")
 }
 
 /// GRUB's variables; none where there is no file of them.
 fn environment(folder: &Path) -> Environment {
-    let texts = GRUB.into_iter().filter_map(|name| read(&folder.join(name).join("grubenv")).ok().flatten());
-    texts.map(|text| Environment::parse(&text)).next().unwrap_or_default()
+    let mut texts = GRUB.into_iter().filter_map(|name| read(&folder.join(name).join("grubenv")).ok().flatten());
+    texts.next().map(|text| Environment::parse(&text)).unwrap_or_default()
 }
 
 fn entry_files(folder: &Path) -> Result<Vec<EntryFile>> {
