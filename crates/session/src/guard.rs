@@ -107,11 +107,6 @@ impl Guard {
         Some(Unanswered { key: self.keys.get(key)?.name.clone(), challenges })
     }
 
-    /// Returns when to [`expire`](Self::expire) next.
-    pub fn alarm_ns(&self) -> Option<u64> {
-        self.sessions.alarm_ns()
-    }
-
     /// Returns the keys that there are.
     pub fn list(&self) -> Vec<ControlKey> {
         let describe = |(place, key): (usize, &Key)| ControlKey {
@@ -123,11 +118,11 @@ impl Guard {
         self.keys.iter().enumerate().map(describe).collect()
     }
 
-    /// Takes a key's role away and ends its sessions. Returns whether it had one.
+    /// Takes a key's role away and ends its sessions. Returns the key; `None` if it had no role any more.
     ///
     /// # Errors
     /// No key has this name, or it is the last one that may revoke keys on a host that demands sessions.
-    pub fn revoke(&mut self, name: &str) -> Result<bool, Denied> {
+    pub fn revoke(&mut self, name: &str) -> Result<Option<[u8; 32]>, Denied> {
         let Some(place) = self.keys.iter().position(|key| key.name == name) else {
             return Err(Denied::UnknownName(name.to_string()));
         };
@@ -136,7 +131,7 @@ impl Guard {
         if self.demands_sessions() && is_update(&self.keys[place]) && others == 0 {
             return Err(Denied::LastKey(name.to_string()));
         }
-        Ok(self.take_role(place))
+        Ok(self.take_role(place).then(|| self.keys[place].key.bytes()))
     }
 
     /// Revokes those of the keys that are among `revoked`, as an image before this one has.
@@ -146,11 +141,6 @@ impl Guard {
                 self.take_role(place);
             }
         }
-    }
-
-    /// Returns the keys that are revoked, for the next image.
-    pub fn revoked(&self) -> impl Iterator<Item = [u8; 32]> {
-        self.keys.iter().filter(|key| key.role.is_none()).map(|key| key.key.bytes())
     }
 
     fn take_role(&mut self, place: usize) -> bool {

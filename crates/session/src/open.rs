@@ -82,11 +82,6 @@ impl Sessions {
         self.all.iter().filter(|session| session.key == key && session.is_open()).count()
     }
 
-    /// Returns when the next one ends.
-    pub fn alarm_ns(&self) -> Option<u64> {
-        self.all.iter().map(Session::ends_ns).min()
-    }
-
     /// Keeps at most so many of a key; the first in the list were used longest ago.
     fn bound(&mut self, key: usize, is_open: bool, most: usize) {
         let is_one = |session: &Session| session.key == key && session.is_open() == is_open;
