@@ -8,8 +8,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use bundle::{
-    AssignedConfig, ControlKeyConfig, CpuModel, DiskConfig, NetworkConfig, NicConfig, OnPanic, Pmu, PmuEvent, SmbiosConfig,
-    VirtioDevices, VsockConfig, WhenDone,
+    AssignedConfig, ControlKeyConfig, CpuModel, DiskConfig, NetworkConfig, NicConfig, OnPanic, Pmu, PmuEvent,
+    SmbiosConfig, VirtioDevices, VsockConfig, WhenDone,
 };
 use seal::PublicKey;
 

@@ -68,8 +68,16 @@ impl Client {
         let now = Instant::now();
         let interval = self.patience(self.patience.repeat, bytes);
         let deadline = now + self.patience(timeout, bytes);
-        let mut asking =
-            Asking { id, body, is_repeatable, deadline, repeat_at: now + interval, interval, unread: None, is_again: false };
+        let mut asking = Asking {
+            id,
+            body,
+            is_repeatable,
+            deadline,
+            repeat_at: now + interval,
+            interval,
+            unread: None,
+            is_again: false,
+        };
         self.wait_for(&mut asking, timeout)
     }
 
@@ -85,7 +93,9 @@ impl Client {
         loop {
             let until = if asking.is_repeatable { asking.deadline.min(asking.repeat_at) } else { asking.deadline };
             match self.response(until) {
-                Ok(Some(Response { id, result: Err(refusal) })) if id == asking.id => self.ask_again(asking, refusal)?,
+                Ok(Some(Response { id, result: Err(refusal) })) if id == asking.id => {
+                    self.ask_again(asking, refusal)?
+                }
                 Ok(Some(Response { id, result: Ok(reply) })) if id == asking.id => return Ok(reply),
                 Ok(Some(Response { id: NO_REQUEST, result: Err(refusal) })) => self.note_unread(asking, refusal),
                 // It answers a request before.

@@ -3,8 +3,8 @@
 
 use anyhow::{Result, bail};
 use wire::{
-    ControlKey, CpuInfo, Event, HostInfo, IommuUnit, LogRecord, NetPort, PciFunction, PciSurvey, ReplyBody, RequestBody,
-    TimelinePage, TimelinePlace, VmInfo, Vulnerability,
+    ControlKey, CpuInfo, Event, HostInfo, IommuUnit, LogRecord, NetPort, PciFunction, PciSurvey, ReplyBody,
+    RequestBody, TimelinePage, TimelinePlace, VmInfo, Vulnerability,
 };
 
 use super::{Client, unexpected};

@@ -28,11 +28,8 @@ fn key(number: u8, name: &str, role: Option<Role>) -> Key {
 }
 
 fn guard() -> Guard {
-    let keys = vec![
-        key(OPERATOR, "ops", Some(Role::Update)),
-        key(READER, "watch", Some(Role::Read)),
-        key(3, "old", None),
-    ];
+    let keys =
+        vec![key(OPERATOR, "ops", Some(Role::Update)), key(READER, "watch", Some(Role::Read)), key(3, "old", None)];
     Guard::new(keys, Plain::Denied)
 }
 

@@ -16,9 +16,9 @@ use super::check_sockets::Sockets;
 use super::names::is_possible_name;
 use super::read::{Section, choice, flag, list, number, path, size, text};
 use super::{Config, Guest, Host, Image, check_devices, check_functions, check_trust};
+use crate::options;
 use crate::size::Size;
 use crate::suggest::did_you_mean;
-use crate::options;
 
 /// The name that stands before the host's own lines on the screen.
 const RESERVED_NAME: &str = "host";

@@ -73,11 +73,7 @@ fn signers(folder: &Path, section: &mut Section<'_, '_>) -> Vec<PublicKey> {
     keys
 }
 
-fn control_key(
-    folder: &Path,
-    mut section: Section<'_, '_>,
-    taken: &[ControlKeyConfig],
-) -> Option<ControlKeyConfig> {
+fn control_key(folder: &Path, mut section: Section<'_, '_>, taken: &[ControlKeyConfig]) -> Option<ControlKeyConfig> {
     let name = section.required("name", text);
     if let Some((name, at)) = &name {
         section.set_label(format!("control key {name:?}: "));

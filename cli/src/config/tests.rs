@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
+mod control;
 mod cpus;
 mod devices;
 mod disks;

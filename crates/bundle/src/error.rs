@@ -153,7 +153,9 @@ impl Problem {
             Self::TooManyFiles | Self::TooManyGuests | Self::TooManyNetworks => "split it over several hosts",
             Self::FileTooLong => "use a smaller one",
             Self::TooManyKeys => "leave out of [trust] those that are not used any more",
-            Self::BadGuest { .. } | Self::BadNetwork { .. } | Self::BadControlKey { .. } => "correct it in host.toml and make the bundle again",
+            Self::BadGuest { .. } | Self::BadNetwork { .. } | Self::BadControlKey { .. } => {
+                "correct it in host.toml and make the bundle again"
+            }
             _ => "make the bundle again with `baton bundle`",
         }
     }

@@ -76,7 +76,8 @@ impl Control {
                 "{challenges} challenges were not answered within {} s; does the client hold this key?",
                 session::CHALLENGE_S
             );
-            self.note_denied(Some(key), reason);
+            // There are no more of them than a few for each key in that time.
+            record(EventKind::RequestDenied { key: Some(key), reason });
         }
     }
 

@@ -70,5 +70,3 @@ fn wrong_signatures_are_checked_at_a_bounded_rate() {
     assert_eq!(ask(&mut guard, RequestBody::Signed(good.clone()), 0, 0), Err(Denied::TooManyFailures));
     assert!(is_admitted(&ask(&mut guard, RequestBody::Signed(good), SECOND_NS, 0)));
 }
-
-

@@ -49,7 +49,10 @@ fn a_key_that_is_not_known_or_is_revoked_begins_no_session() {
     assert_eq!(ask(&mut guard(), stranger.begin(), 0, 0), Err(Denied::UnknownKey(stranger.id())));
     let revoked = Signer::new(secret(4));
     let refused = ask(&mut guard(), revoked.begin(), 0, 0).expect_err("refused");
-    assert_eq!((refused.to_string().as_str(), refused.code()), ("the control key \"old\" is revoked", RefusalCode::Denied));
+    assert_eq!(
+        (refused.to_string().as_str(), refused.code()),
+        ("the control key \"old\" is revoked", RefusalCode::Denied)
+    );
 }
 
 #[test]
@@ -91,5 +94,3 @@ fn a_client_that_never_answers_is_named_and_forgotten() {
     assert_eq!((unanswered.key.as_str(), unanswered.challenges), ("read", 2));
     assert_eq!(guard.expire(u64::MAX), None);
 }
-
-
