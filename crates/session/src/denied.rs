@@ -67,8 +67,7 @@ impl Denied {
         match self {
             Self::NoSession | Self::UnknownSession => RefusalCode::Protocol,
             Self::NoKeys | Self::NoRequest(_) | Self::UnknownName(_) | Self::LastKey(_) => RefusalCode::Invalid,
-            Self::TooManyFailures => RefusalCode::Exhausted,
-            Self::NoRandomNumbers => RefusalCode::Failed,
+            Self::TooManyFailures | Self::NoRandomNumbers => RefusalCode::Exhausted,
             Self::UnknownKey(_) | Self::Revoked(_) | Self::Replayed { .. } => RefusalCode::Denied,
             Self::BadSignature(_) | Self::Role { .. } => RefusalCode::Denied,
         }

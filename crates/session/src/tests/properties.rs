@@ -88,38 +88,44 @@ impl World {
         Ok(())
     }
 
+    fn begin(&mut self, client: usize) {
+        let (nonce, begin) = (self.nonce(), self.clients[client].begin());
+        let challenge = match self.guard.admit(begin, super::at(self.now_ns), || Some(nonce)) {
+            Ok(Admitted::Challenge(challenge)) => Some(challenge),
+            _ => None,
+        };
+        self.clients[client].take(challenge);
+    }
+
+    fn sign(&mut self, client: usize, role: usize, is_lost: bool) -> Result<(), TestCaseError> {
+        let Some(frame) = self.clients[client].sign(&body(role)) else { return Ok(()) };
+        self.signed.insert((client as u8, frame.signature.concat(), frame.body.clone()));
+        self.line.push(frame.clone());
+        if is_lost { Ok(()) } else { self.send(&frame) }
+    }
+
+    fn change(&mut self, frame: &Signed, byte: usize, to: u8) -> Result<(), TestCaseError> {
+        let mut bytes = RequestBody::Signed(frame.clone()).to_bytes();
+        let place = byte % bytes.len();
+        bytes[place] = to;
+        match RequestBody::from_bytes(&bytes) {
+            Some(RequestBody::Signed(frame)) => self.send(&frame),
+            _ => Ok(()),
+        }
+    }
+
+    /// A frame that was on the line.
+    fn recorded(&self, number: usize) -> Option<Signed> {
+        self.line.get(number % self.line.len().max(1)).cloned()
+    }
+
     fn take(&mut self, step: Step) -> Result<(), TestCaseError> {
         match step {
-            Step::Begin(client) => {
-                let (nonce, begin) = (self.nonce(), self.clients[client].begin());
-                let moment = super::at(self.now_ns);
-                let admitted = self.guard.admit(begin, moment, || Some(nonce));
-                let challenge = match admitted {
-                    Ok(Admitted::Challenge(challenge)) => Some(challenge),
-                    _ => None,
-                };
-                self.clients[client].take(challenge);
-            }
-            Step::Sign { client, role, is_lost } => {
-                let Some(frame) = self.clients[client].sign(&body(role)) else { return Ok(()) };
-                self.signed.insert((client as u8, frame.signature.concat(), frame.body.clone()));
-                self.line.push(frame.clone());
-                if !is_lost {
-                    self.send(&frame)?;
-                }
-            }
-            Step::Replay(frame) if !self.line.is_empty() => {
-                let frame = self.line[frame % self.line.len()].clone();
-                self.send(&frame)?;
-            }
-            Step::Change { frame, byte, to } if !self.line.is_empty() => {
-                let frame = self.line[frame % self.line.len()].clone();
-                let mut bytes = RequestBody::Signed(frame).to_bytes();
-                let place = byte % bytes.len();
-                bytes[place] = to;
-                if let Some(RequestBody::Signed(frame)) = RequestBody::from_bytes(&bytes) {
-                    self.send(&frame)?;
-                }
+            Step::Begin(client) => self.begin(client),
+            Step::Sign { client, role, is_lost } => self.sign(client, role, is_lost)?,
+            Step::Replay(frame) => self.recorded(frame).map_or(Ok(()), |frame| self.send(&frame))?,
+            Step::Change { frame, byte, to } => {
+                self.recorded(frame).map_or(Ok(()), |frame| self.change(&frame, byte, to))?;
             }
             Step::Plain(role) => prop_assert!(ask(&mut self.guard, body(role), self.now_ns, 0).is_err()),
             Step::Ask(number) => {
@@ -139,7 +145,6 @@ impl World {
                 self.now_ns += ns;
                 self.guard.expire(self.now_ns);
             }
-            Step::Replay(_) | Step::Change { .. } => {}
         }
         Ok(())
     }
