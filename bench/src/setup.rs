@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use baton::config::{Config, Device, Guest, Host, Image, Iommu};
+use baton::config::{Config, Control, Device, Guest, Host, Image, Iommu};
 use baton::size::Size;
 use bundle::WhenDone;
 use lab::{Accelerator, Emulator, Happening, Hardware, Lab, Machine, RunDir, What};
@@ -99,6 +99,7 @@ impl HostSetup {
             host,
             trusted_keys: Vec::new(),
             allow_downgrade: None,
+            control: Control::default(),
             networks: Vec::new(),
             guests: self.guests.clone(),
         };

@@ -153,7 +153,7 @@ pub enum Command {
         #[command(subcommand)]
         command: ImageCommand,
     },
-    /// Keys that images are signed with
+    /// Keys that images and requests are signed with
     Key {
         /// The command.
         #[command(subcommand)]

@@ -37,7 +37,8 @@ pub fn build(config: &Config, usual_image: Option<&Path>) -> Result<Vec<u8>> {
     let trusted_keys = config.trusted_keys.iter().map(|key| key.bytes()).collect();
     let allow_downgrade = config.allow_downgrade;
     let (when_done, networks) = (config.host.when_done, config.networks.clone());
-    let host = HostConfig { when_done, image, trusted_keys, allow_downgrade, networks };
+    let (control_keys, is_serial_open) = (config.control.keys.clone(), config.control.is_serial_open);
+    let host = HostConfig { when_done, image, trusted_keys, allow_downgrade, networks, control_keys, is_serial_open };
     let files: Vec<_> = files.taken.iter().map(|(name, content)| (name.as_str(), content.as_slice())).collect();
     write::build(host, guests, &files).with_context(|| format!("{} cannot be bundled", config.path.display()))
 }

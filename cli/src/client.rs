@@ -26,6 +26,9 @@ mod error;
 mod figures;
 mod profile;
 mod questions;
+mod session;
+#[cfg(test)]
+mod session_tests;
 mod upload;
 
 pub use error::{Closed, Damage, NoAnswer, NotFound, Unclear, Unreachable};
@@ -33,6 +36,7 @@ pub use profile::Taken;
 pub use questions::Previous;
 
 use asking::Patience;
+use session::Signing;
 
 /// The time after which a line that takes no byte counts as broken.
 const STUCK: Duration = Duration::from_secs(20);
@@ -61,22 +65,11 @@ pub struct Client {
     subscription: Subscription,
     last_heard: Instant,
     patience: Patience,
+    /// The key that requests are signed with.
+    signing: Option<Signing>,
 }
 
 impl Client {
-    /// Connects to the host at an address. One without a broker is asked to send nothing unasked any more: it may
-    /// still do so for a client before.
-    pub fn reach(address: &Address) -> Result<Self> {
-        let line = connection::open(address).map_err(|error| Unreachable(format!("{error:#}")))?;
-        let mut client = Self::on(line);
-        if !matches!(address, Address::Lab(_)) {
-            // Answers to a client before may still be on the line.
-            (client.last_id, client.address) = (some_number(), Some(address.clone()));
-            client.greet()?;
-        }
-        Ok(client)
-    }
-
     /// Connects to the broker at `path`.
     pub fn connect(path: &Path) -> Result<Self> {
         let line = connection::open(&Address::Unix(path.to_owned()));
@@ -102,6 +95,7 @@ impl Client {
             subscription: Subscription::default(),
             last_heard: Instant::now(),
             patience: Patience::default(),
+            signing: None,
         }
     }
 
@@ -174,6 +168,7 @@ impl Client {
 
     /// Sends a request. The delimiter in front ends whatever noise is on the line.
     fn send_as(&mut self, id: u32, body: RequestBody) -> Result<usize> {
+        let body = self.as_sent(body)?;
         let mut buffer = [0; 1 + MAX_FRAME_BYTES];
         let bytes = 1 + encode(&Frame::Request(Request { id, body }), &mut buffer[1..])?.len();
         self.transmit(&buffer[..bytes])?;

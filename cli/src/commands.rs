@@ -66,7 +66,7 @@ pub fn run(target: &Target, command: Command) -> Result<u8> {
             update::run(target, shipment, how, format)
         }
         Command::Confirm => update::confirm(target),
-        Command::Key { command } => key::run(&command),
+        Command::Key { command } => key::run(target, &command),
         Command::Perf(args) => profile::run(target, &args),
         Command::Timeline(args) => timeline::run(target, &args),
         Command::Top(args) => top::run(target, &args),
@@ -97,7 +97,11 @@ fn bundle(config: &Path, output: &Path, key: Option<&Path>) -> Result<u8> {
 
 /// Connects to the running host that the arguments name.
 fn connect(target: &Target) -> Result<Client> {
-    Client::reach(&target.address()?)
+    let client = Client::reach(&target.address()?, target.secret()?)?;
+    if client.is_unsigned_there() {
+        eprintln!("baton: this host's image knows no signed requests; none is signed, update it to one that does");
+    }
+    Ok(client)
 }
 
 /// Formats nanoseconds as seconds.

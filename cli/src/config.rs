@@ -8,8 +8,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use bundle::{
-    AssignedConfig, CpuModel, DiskConfig, NetworkConfig, NicConfig, OnPanic, Pmu, PmuEvent, SmbiosConfig,
-    VirtioDevices, VsockConfig, WhenDone,
+    AssignedConfig, ControlKeyConfig, CpuModel, DiskConfig, NetworkConfig, NicConfig, OnPanic, Pmu, PmuEvent,
+    SmbiosConfig, VirtioDevices, VsockConfig, WhenDone,
 };
 use seal::PublicKey;
 
@@ -23,7 +23,9 @@ mod check_functions;
 mod check_networks;
 mod check_smbios;
 mod check_sockets;
+mod check_trust;
 mod devices;
+mod names;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -42,10 +44,21 @@ pub struct Config {
     pub trusted_keys: Vec<PublicKey>,
     /// True if the operator may go to images of a lower security version; not stated: only where no key is trusted.
     pub allow_downgrade: Option<bool>,
+    /// The keys that sign requests over the control channel.
+    pub control: Control,
     /// The networks between guests, in the file's order.
     pub networks: Vec<NetworkConfig>,
     /// The guests, in the file's order.
     pub guests: Vec<Guest>,
+}
+
+/// The keys that sign requests over the control channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Control {
+    /// The keys, in the file's order; without any, requests are not signed.
+    pub keys: Vec<ControlKeyConfig>,
+    /// True if requests over a serial line may be unsigned all the same.
+    pub is_serial_open: bool,
 }
 
 /// The machine the host runs on, and how the host behaves.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use baton::config::{Config, Device, Guest, Host as HostConfig, Image, Iommu};
+use baton::config::{Config, Control, Device, Guest, Host as HostConfig, Image, Iommu};
 use baton::size::Size;
 use bundle::{NetworkConfig, WhenDone};
 use lab::bochs::Bochs;
@@ -52,6 +52,8 @@ pub struct Recipe {
     pub trusted_keys: Vec<PublicKey>,
     /// True if the operator may go to images of a lower security version.
     pub allow_downgrade: Option<bool>,
+    /// Keys that sign requests over the control channel.
+    pub control: Control,
     /// Its guests.
     pub guests: Vec<Guest>,
     /// The machine's IOMMU.
@@ -80,6 +82,7 @@ impl Recipe {
             next_build: Build::Shipped,
             trusted_keys: Vec::new(),
             allow_downgrade: None,
+            control: Control::default(),
             guests: Vec::new(),
             iommu: Iommu::None,
             pci_devices: Vec::new(),
@@ -189,6 +192,7 @@ impl Recipe {
             host,
             trusted_keys: self.trusted_keys.clone(),
             allow_downgrade: self.allow_downgrade,
+            control: self.control.clone(),
             networks: self.networks.clone(),
             guests: self.guests.clone(),
         };

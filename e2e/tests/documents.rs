@@ -153,6 +153,7 @@ fn every_key_of_host_toml_is_in_the_reference() {
         ("[host]", ""),
         ("[[host.device]]", ""),
         ("[trust]", ""),
+        ("[[trust.control]]", ""),
         ("[[network]]", ""),
         ("[[guest]]", "name = \"a\"\n"),
     ];

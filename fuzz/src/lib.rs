@@ -11,6 +11,7 @@
 //! | `boot_time` | what loaders leave by three protocols, options, ACPI tables, hand-over records and images |
 //! | `tables` | frames, page tables, the log, the timeline |
 //! | `messages` | the wire |
+//! | `sessions` | requests at a host that takes signed ones only |
 //! | `serial` | what a UART's registers state |
 //! | `functions` | what PCI functions say |
 //! | `iommus` | ACPI tables that describe IOMMUs |
@@ -49,6 +50,7 @@ mod machine;
 mod messages;
 mod networks;
 mod serial;
+mod sessions;
 mod sockets;
 mod tables;
 mod virtio;
@@ -74,6 +76,7 @@ pub use machine::machine;
 pub use messages::wire;
 pub use networks::networks;
 pub use serial::uart;
+pub use sessions::sessions;
 pub use sockets::sockets;
 pub use tables::{frames, klog, klog_foreign, paging, timeline};
 
@@ -81,12 +84,13 @@ pub use tables::{frames, klog, klog_foreign, paging, timeline};
 pub type Body = fn(&[u8]);
 
 /// Every target with its name.
-pub const TARGETS: [(&str, Body); 36] = [
+pub const TARGETS: [(&str, Body); 37] = [
     ("bundle", bundle),
     ("manifest", manifest),
     ("loaders", loaders),
     ("instruction", instruction),
     ("wire", wire),
+    ("sessions", sessions),
     ("devices", devices),
     ("device_states", device_states),
     ("assigned", assigned),

@@ -132,6 +132,13 @@ impl Router {
             let reason = format!("{MAX_PENDING} requests wait for an answer already");
             return self.refuse(id, request.id, RefusalCode::Exhausted, reason);
         }
+        // What is signed goes on as it is; the streams that it asks the host for are this client's.
+        if let RequestBody::Signed(signed) = &request.body
+            && let Some(RequestBody::Subscribe(wanted)) = RequestBody::from_bytes(&signed.body)
+            && let Some(client) = self.clients.get_mut(&id)
+        {
+            client.subscription = wanted;
+        }
         match self.is_ready {
             true => self.forward(id, request),
             false => self.held.push_back((id, request)),

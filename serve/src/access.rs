@@ -3,38 +3,15 @@
 //! the role of their certificate's name.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+pub use wire::Role;
 
 #[cfg(test)]
 mod tests;
-
-/// What a client may do. Each role includes those before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Role {
-    /// See everything but guests' memory.
-    Read,
-    /// Start, stop and dump guests; take CPUs offline and online; assign PCI functions.
-    Operate,
-    /// Replace the hypervisor, restart the host, power it off.
-    Update,
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Read => "read",
-            Self::Operate => "operate",
-            Self::Update => "update",
-        })
-    }
-}
 
 /// The client of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]

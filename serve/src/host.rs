@@ -22,6 +22,7 @@ use baton::client::Client;
 use baton::connection::Address;
 use baton::program::Kind;
 use baton::timeline::Run;
+use seal::SecretKey;
 use serde::Serialize;
 use tokio::sync::{broadcast, oneshot};
 use wire::{PciFunction, PciSurvey};
@@ -60,6 +61,8 @@ pub struct Host {
 pub struct Shared {
     name: Arc<str>,
     address: Address,
+    /// The key that requests are signed with.
+    key: Option<SecretKey>,
     snapshot: Mutex<Arc<Snapshot>>,
     records: Mutex<Records>,
     updates: Mutex<Updates>,
@@ -81,7 +84,7 @@ impl Host {
     /// The system has no thread or no sockets left.
     pub fn start(
         name: &str,
-        address: Address,
+        (address, key): (Address, Option<SecretKey>),
         refresh: Duration,
         (news, history): (broadcast::Sender<Arc<News>>, History),
     ) -> std::io::Result<Self> {
@@ -90,7 +93,7 @@ impl Host {
         let (wake, woken) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         woken.set_nonblocking(true)?;
-        let shared = Arc::new(Shared::new(name.clone(), address, news, history));
+        let shared = Arc::new(Shared::new(name.clone(), (address, key), news, history));
         let owner = owner::Owner::new(shared.clone(), queue, woken, refresh);
         let thread = thread::Builder::new().name(format!("host {name}")).spawn(|| owner.run())?;
         Ok(Self { name, shared, jobs, wake, thread })
@@ -220,7 +223,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    fn new(name: Arc<str>, address: Address, news: broadcast::Sender<Arc<News>>, history: History) -> Self {
+    fn new(
+        name: Arc<str>,
+        (address, key): (Address, Option<SecretKey>),
+        news: broadcast::Sender<Arc<News>>,
+        history: History,
+    ) -> Self {
         let records = Records {
             log: history.last(HistoryKind::Log, &name, MAX_LOG).into(),
             events: history.last(HistoryKind::Event, &name, MAX_EVENTS).into(),
@@ -229,6 +237,7 @@ impl Shared {
         Self {
             name,
             address,
+            key,
             snapshot: Mutex::default(),
             records: Mutex::new(records),
             updates: Mutex::default(),

@@ -25,6 +25,9 @@ pub struct Options {
     /// A host: its name for clients, and its address as --connect takes it; may be given several times
     #[arg(long, value_name = "NAME=ADDRESS", required = true)]
     pub host: Vec<HostOption>,
+    /// The secret key that requests to the hosts are signed with, one of the [[trust.control]] of each [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
     /// Who may use the Unix socket, as chmod takes it
     #[arg(long, value_name = "MODE", default_value = "600", value_parser = socket_mode)]
     pub socket_mode: u32,

@@ -50,15 +50,17 @@ impl Service {
     /// Begins to reach the hosts that the options name.
     ///
     /// # Errors
-    /// Two have one name; the audit log cannot be opened; no thread can be started. A history that cannot be opened
+    /// Two have one name; the key cannot be read, or others can read it; the audit log cannot be opened; no thread can be started. A history that cannot be opened
     /// is none: the service goes on without it.
     pub fn start(options: &Options, ending: Ending) -> Result<Arc<Self>> {
         let history = History::start(&options.history).context("the history cannot be begun")?;
+        let key = options.key.as_deref().map(baton::keys::secret).transpose()?;
         let (news, _) = broadcast::channel(NEWS);
         let mut hosts = BTreeMap::new();
         for HostOption { name, address } in &options.host {
             ensure!(!hosts.contains_key(name), "--host: two hosts are called {name:?}; give each a name of its own");
-            let host = Host::start(name, address.clone(), options.refresh, (news.clone(), history.clone()));
+            let line = (address.clone(), key.clone());
+            let host = Host::start(name, line, options.refresh, (news.clone(), history.clone()));
             hosts.insert(name.clone(), Arc::new(host.with_context(|| format!("host {name} cannot be watched"))?));
         }
         Ok(Arc::new(Self { hosts, news, history, audit: Audit::open(options.audit.as_deref())?, ending }))

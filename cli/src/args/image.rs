@@ -24,7 +24,7 @@ pub enum ImageCommand {
         image: PathBuf,
         /// A public key that is trusted (ed25519:…, or a file with it); several times for several
         #[arg(long)]
-        key: Vec<String>,
+        key: Vec<PathBuf>,
     },
     /// Sign an image: it gets a signed seal in place of the one that it has
     Sign {
@@ -69,6 +69,7 @@ pub enum ImageCommand {
 #[derive(Debug, Subcommand)]
 pub enum KeyCommand {
     /// Make a key pair: the secret key in FILE, readable only by its owner, the public key in FILE.pub
+    #[command(alias = "create")]
     New {
         /// The file
         file: PathBuf,
@@ -77,5 +78,14 @@ pub enum KeyCommand {
     Show {
         /// The file
         file: PathBuf,
+    },
+    /// List the keys that operate a running host, and their roles
+    List(Format),
+    /// Take a control key's role away in a running host: its sessions end. It comes back with a reset of the machine:
+    /// take it out of host.toml, too
+    Revoke {
+        /// The name of the key
+        #[arg(value_name = "NAME")]
+        revoked: String,
     },
 }

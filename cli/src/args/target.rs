@@ -2,15 +2,20 @@
 //! The host that a command is for.
 
 use std::env;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
+use seal::SecretKey;
 
 use crate::connection::Address;
+use crate::keys;
 use crate::running::DEFAULT_NAME;
 
 /// The variable with the address of the host, for commands that state none.
 const VARIABLE: &str = "BATON_CONNECT";
+/// The variable with the file of the key, for commands that state none.
+const KEY_VARIABLE: &str = "BATON_KEY";
 
 /// The host.
 #[derive(Clone, Debug, Default, Args)]
@@ -22,6 +27,10 @@ pub struct Target {
     /// The host's name, as given to `baton up`: NAME is --connect lab:NAME
     #[arg(long, global = true, conflicts_with = "connect")]
     pub name: Option<String>,
+    /// The secret key that requests to the host are signed with, one of its [[trust.control]] [default: $BATON_KEY,
+    /// none]
+    #[arg(long, value_name = "FILE", global = true)]
+    pub key: Option<PathBuf>,
 }
 
 impl Target {
@@ -31,6 +40,15 @@ impl Target {
     /// The environment states no address.
     pub fn address(&self) -> Result<Address> {
         self.address_or(env::var_os(VARIABLE).filter(|text| !text.is_empty()).as_deref())
+    }
+
+    /// Returns the key that requests are signed with: as the command line states, else as the environment does.
+    ///
+    /// # Errors
+    /// The file cannot be read, others can read it as well, or it holds no secret key.
+    pub fn secret(&self) -> Result<Option<SecretKey>> {
+        let from_environment = env::var_os(KEY_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+        self.key.clone().or(from_environment).map(|path| keys::secret(&path)).transpose()
     }
 
     fn address_or(&self, from_environment: Option<&std::ffi::OsStr>) -> Result<Address> {

@@ -8,14 +8,15 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use wire::{MAX_FRAME_BYTES, Refusal, ReplyBody, RequestBody, Response, Subscription};
+use wire::{MAX_FRAME_BYTES, Refusal, RefusalCode, ReplyBody, RequestBody, Response};
 
 use super::{Client, Closed, Unclear, unexpected};
 
 /// Longest time for the host to answer, beside the line's own.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
-/// The same for a host that was not heard of yet.
-const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time after the first word of a host that does not understand the question for a session, which may have been
+/// about noise.
+const OLD_IMAGE: Duration = Duration::from_secs(3);
 /// The number of an answer to what the host could not read.
 const NO_REQUEST: u32 = 0;
 
@@ -49,6 +50,8 @@ struct Asking {
     interval: Duration,
     /// The host's last word about something that it could not read.
     unread: Option<Refusal>,
+    /// Another session was begun for it.
+    is_again: bool,
 }
 
 impl Client {
@@ -65,8 +68,16 @@ impl Client {
         let now = Instant::now();
         let interval = self.patience(self.patience.repeat, bytes);
         let deadline = now + self.patience(timeout, bytes);
-        let mut asking =
-            Asking { id, body, is_repeatable, deadline, repeat_at: now + interval, interval, unread: None };
+        let mut asking = Asking {
+            id,
+            body,
+            is_repeatable,
+            deadline,
+            repeat_at: now + interval,
+            interval,
+            unread: None,
+            is_again: false,
+        };
         self.wait_for(&mut asking, timeout)
     }
 
@@ -78,17 +89,14 @@ impl Client {
         }
     }
 
-    /// Asks for silence, which shows that the host is there.
-    pub(super) fn greet(&mut self) -> Result<()> {
-        let body = RequestBody::Subscribe(Subscription::default());
-        self.request_within(GREETING_TIMEOUT, body).map(drop)
-    }
-
     fn wait_for(&mut self, asking: &mut Asking, timeout: Duration) -> Result<ReplyBody> {
         loop {
             let until = if asking.is_repeatable { asking.deadline.min(asking.repeat_at) } else { asking.deadline };
             match self.response(until) {
-                Ok(Some(Response { id, result })) if id == asking.id => return Ok(result?),
+                Ok(Some(Response { id, result: Err(refusal) })) if id == asking.id => {
+                    self.ask_again(asking, refusal)?
+                }
+                Ok(Some(Response { id, result: Ok(reply) })) if id == asking.id => return Ok(reply),
                 Ok(Some(Response { id: NO_REQUEST, result: Err(refusal) })) => self.note_unread(asking, refusal),
                 // It answers a request before.
                 Ok(Some(_)) => {}
@@ -103,12 +111,27 @@ impl Client {
         }
     }
 
+    /// The host has refused the request: it is asked again in another session, if it was for want of one.
+    fn ask_again(&mut self, asking: &mut Asking, refusal: Refusal) -> Result<()> {
+        let may_begin = self.may_begin_again(&refusal) && !std::mem::replace(&mut asking.is_again, true);
+        if may_begin {
+            self.begin_session()?;
+        }
+        if !may_begin || !asking.is_repeatable {
+            return Err(denied(refusal).into());
+        }
+        self.send_as(asking.id, asking.body.clone()).map(drop)
+    }
+
     /// The host could not read something: this request, or noise in front of it.
     fn note_unread(&self, asking: &mut Asking, refusal: Refusal) {
         let soon = Instant::now() + self.patience(self.patience.unread, MAX_FRAME_BYTES);
         match asking.is_repeatable {
             true => asking.repeat_at = asking.repeat_at.min(soon),
             false => asking.deadline = asking.deadline.min(soon),
+        }
+        if matches!(asking.body, RequestBody::SessionBegin { .. }) && asking.unread.is_none() {
+            asking.deadline = asking.deadline.min(Instant::now() + self.patience(OLD_IMAGE, MAX_FRAME_BYTES));
         }
         asking.unread = Some(refusal);
     }
@@ -133,6 +156,12 @@ impl Client {
             (None, false) => Unclear { reason: self.no_answer(timeout).to_string(), unread: None }.into(),
         }
     }
+}
+
+/// A host that wants a session refuses a request with a code that tools of release 0.1.0 know, too.
+fn denied(refusal: Refusal) -> Refusal {
+    let code = if refusal.code == RefusalCode::Protocol { RefusalCode::Denied } else { refusal.code };
+    Refusal { code, ..refusal }
 }
 
 /// Returns whether a request may be carried out twice: it changes nothing, or the second time comes to the same.
@@ -165,5 +194,8 @@ fn is_repeatable(body: &RequestBody) -> bool {
             | RequestBody::Confirm
             | RequestBody::VmShutdown { .. }
             | RequestBody::PowerOff
+            | RequestBody::SessionBegin { .. }
+            | RequestBody::ControlKeys
+            | RequestBody::RevokeControlKey { .. }
     )
 }

@@ -3,8 +3,8 @@
 
 use anyhow::{Result, bail};
 use wire::{
-    CpuInfo, Event, HostInfo, IommuUnit, LogRecord, NetPort, PciFunction, PciSurvey, ReplyBody, RequestBody,
-    TimelinePage, TimelinePlace, VmInfo, Vulnerability,
+    ControlKey, CpuInfo, Event, HostInfo, IommuUnit, LogRecord, NetPort, PciFunction, PciSurvey, ReplyBody,
+    RequestBody, TimelinePage, TimelinePlace, VmInfo, Vulnerability,
 };
 
 use super::{Client, unexpected};
@@ -34,6 +34,14 @@ impl Client {
     pub fn vulnerabilities(&mut self) -> Result<Vec<Vulnerability>> {
         match self.request(RequestBody::Vulnerabilities)? {
             ReplyBody::Vulnerabilities(rows) => Ok(rows),
+            other => bail!(unexpected(&other)),
+        }
+    }
+
+    /// Returns the keys that open sessions.
+    pub fn control_keys(&mut self) -> Result<Vec<ControlKey>> {
+        match self.request(RequestBody::ControlKeys)? {
+            ReplyBody::ControlKeys(keys) => Ok(keys),
             other => bail!(unexpected(&other)),
         }
     }

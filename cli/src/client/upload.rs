@@ -65,6 +65,10 @@ impl Client {
             };
             // Answers come in the order of the pieces: those to pieces before this one are lost.
             let end = pending.drain(..=at).next_back().map_or(sent, |(_, end)| end);
+            // The file is not wanted any more, or is announced anew.
+            if response.result.as_ref().is_err_and(|refusal| self.may_begin_again(refusal)) {
+                break;
+            }
             let ReplyBody::Received { next_offset } = response.result? else {
                 bail!("the host answered something else to a piece of a file; use tool and host of one release")
             };

@@ -2,7 +2,7 @@
 //! `baton image`: describes, checks and signs an image, and converts it for loaders.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow};
 use seal::Origin;
@@ -73,8 +73,9 @@ fn format_rows(format: &HandOver) -> [(&'static str, String); 2] {
     ]
 }
 
-fn verify(path: &Path, words: &[String]) -> Result<u8> {
-    let keys = words.iter().map(|word| keys::public(word, Path::new("")).map_err(|error| anyhow!(error)));
+fn verify(path: &Path, words: &[PathBuf]) -> Result<u8> {
+    let public = |word: &PathBuf| keys::public(&word.to_string_lossy(), Path::new("")).map_err(|error| anyhow!(error));
+    let keys = words.iter().map(public);
     let keys = keys.collect::<Result<Vec<_>>>()?;
     let origin = image::verify(&image::read(path)?, &keys)
         .map_err(|error| anyhow!("{}: {error}; {}", path.display(), error.hint()))?;

@@ -6,7 +6,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bundle::{PmuEvent, VirtioDevices, WhenDone, limits};
-use seal::PublicKey;
 use toml::de::DeValue;
 
 use super::check_disks::Disks;
@@ -14,11 +13,12 @@ use super::check_functions::Functions;
 use super::check_networks::{self, Networks};
 use super::check_smbios::{self, Uuids};
 use super::check_sockets::Sockets;
+use super::names::is_possible_name;
 use super::read::{Section, choice, flag, list, number, path, size, text};
-use super::{Config, Guest, Host, Image, check_boot, check_devices, check_functions};
+use super::{Config, Guest, Host, Image, check_boot, check_devices, check_functions, check_trust};
+use crate::options;
 use crate::size::Size;
 use crate::suggest::did_you_mean;
-use crate::{keys, options};
 
 /// The name that stands before the host's own lines on the screen.
 const RESERVED_NAME: &str = "host";
@@ -38,7 +38,7 @@ const MAX_CPUS: u32 = 255;
 pub(super) fn config(path: &Path, mut root: Section<'_, '_>) -> Option<Config> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let host = host(folder, root.table("host"));
-    let (trusted_keys, allow_downgrade) = trust(folder, root.table("trust"));
+    let trust = check_trust::trust(folder, root.table("trust"));
     let networks = root.tables("network");
     let networks = check_networks::networks(&root, networks);
     let sections = root.tables("guest");
@@ -55,7 +55,8 @@ pub(super) fn config(path: &Path, mut root: Section<'_, '_>) -> Option<Config> {
     let guests = guests.into_iter().zip(devices).map(|(guest, (vsock, disks))| Guest { vsock, disks, ..guest });
     let guests = guests.collect();
     let networks = taken.networks.into_configs()?;
-    Some(Config { path: path.to_owned(), host: host?, trusted_keys, allow_downgrade, networks, guests })
+    let check_trust::Trust { keys: trusted_keys, allow_downgrade, control } = trust;
+    Some(Config { path: path.to_owned(), host: host?, trusted_keys, allow_downgrade, control, networks, guests })
 }
 
 /// What guests may not share.
@@ -99,25 +100,6 @@ fn host(folder: &Path, mut section: Section<'_, '_>) -> Option<Host> {
     section.finish();
     let cmdline = cmdline.map(|(cmdline, _)| cmdline).unwrap_or_default();
     Some(Host { cpus, memory, when_done, cmdline, image, iommu, devices })
-}
-
-fn trust(folder: &Path, mut section: Section<'_, '_>) -> (Vec<PublicKey>, Option<bool>) {
-    let most = limits::TRUSTED_KEYS;
-    let mut keys = Vec::new();
-    if let Some((words, at)) = section.placed("keys", list(text)) {
-        if words.len() > most {
-            section.complain(Some(at), format_args!("there are {} keys; at most {most} are possible", words.len()));
-        }
-        for word in words.iter().take(most) {
-            match keys::public(word, folder) {
-                Ok(key) => keys.push(key),
-                Err(message) => section.complain(Some(section.place_of(word, at)), message),
-            }
-        }
-    }
-    let allow_downgrade = section.optional("allow_downgrade", flag);
-    section.finish();
-    (keys, allow_downgrade)
 }
 
 fn guest(folder: &Path, mut section: Section<'_, '_>, taken: &mut Taken) -> Option<Guest> {
@@ -189,8 +171,7 @@ fn modules(folder: &Path, section: &mut Section<'_, '_>) -> Vec<PathBuf> {
 }
 
 fn check_name(section: &Section<'_, '_>, name: &str, at: usize, names: &mut HashSet<String>) {
-    let is_possible = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    if name.is_empty() || name.len() > limits::GUEST_NAME_BYTES || !name.bytes().all(is_possible) {
+    if !is_possible_name(name) {
         let most = limits::GUEST_NAME_BYTES;
         let hint = format!("write 1 to {most} letters, digits, '-', '_' and '.'");
         section.complain(Some(at), format_args!("the name is not possible; {hint}"));

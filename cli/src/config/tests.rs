@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use super::*;
 
 mod boot;
+mod control;
 mod cpus;
 mod devices;
 mod disks;

@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use rustix::fs::OFlags;
@@ -30,6 +30,8 @@ struct Settings {
     /// The command handles signals itself.
     are_signals_left: Arc<AtomicBool>,
     signals: Handle,
+    /// It has the port open, too: the port is free for the next line once it has ended.
+    watcher: Option<JoinHandle<()>>,
 }
 
 /// Opens a serial port for this process alone, without any processing of its bytes.
@@ -103,7 +105,7 @@ impl Settings {
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let (handle, are_signals_left) = (signals.handle(), Arc::new(AtomicBool::new(false)));
         let (again, at_signal, are_left) = (port.try_clone()?, before.clone(), are_signals_left.clone());
-        thread::spawn(move || {
+        let watcher = thread::spawn(move || {
             for signal in signals.forever() {
                 if !are_left.load(Ordering::Relaxed) {
                     let _ = tcsetattr(&again, OptionalActions::Now, &at_signal);
@@ -111,7 +113,7 @@ impl Settings {
                 }
             }
         });
-        Ok(Self { port, before, are_signals_left, signals: handle })
+        Ok(Self { port, before, are_signals_left, signals: handle, watcher: Some(watcher) })
     }
 }
 
@@ -124,6 +126,7 @@ impl Keeper for Settings {
 impl Drop for Settings {
     fn drop(&mut self) {
         self.signals.close();
+        let _ = self.watcher.take().map(JoinHandle::join);
         // The last bytes leave at the rate that they were written for.
         let _ = tcsetattr(&self.port, OptionalActions::Drain, &self.before);
         let _ = ioctl_tiocnxcl(&self.port);

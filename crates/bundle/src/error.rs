@@ -80,6 +80,13 @@ pub enum Problem {
         /// The reason, and the possible values.
         reason: &'static str,
     },
+    /// A control key is not possible.
+    BadControlKey {
+        /// Its name.
+        key: String,
+        /// The reason, and the possible values.
+        reason: &'static str,
+    },
     /// A guest's setting is not possible.
     BadGuest {
         /// Name of the guest.
@@ -130,6 +137,7 @@ impl fmt::Display for Problem {
             Self::TooManyNetworks => write!(f, "there are more than {} networks", limits::NETWORKS),
             Self::BadNetwork { network, reason } => write!(f, "network {network:?} {reason}"),
             Self::FileTooLong => write!(f, "the file is 4 GiB long or longer"),
+            Self::BadControlKey { key, reason } => write!(f, "control key {key:?} {reason}"),
             Self::BadGuest { guest, reason } => write!(f, "guest {guest:?} {reason}"),
         }
     }
@@ -145,7 +153,9 @@ impl Problem {
             Self::TooManyFiles | Self::TooManyGuests | Self::TooManyNetworks => "split it over several hosts",
             Self::FileTooLong => "use a smaller one",
             Self::TooManyKeys => "leave out of [trust] those that are not used any more",
-            Self::BadGuest { .. } | Self::BadNetwork { .. } => "correct it in host.toml and make the bundle again",
+            Self::BadGuest { .. } | Self::BadNetwork { .. } | Self::BadControlKey { .. } => {
+                "correct it in host.toml and make the bundle again"
+            }
             _ => "make the bundle again with `baton bundle`",
         }
     }

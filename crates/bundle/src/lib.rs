@@ -37,6 +37,7 @@ extern crate std;
 
 mod archive;
 mod checksum;
+mod control;
 mod cpu;
 mod disk;
 mod error;
@@ -53,6 +54,7 @@ mod vsock;
 pub mod write;
 
 pub use checksum::crc32;
+pub use control::{ControlKeyConfig, ControlRole};
 pub use cpu::CpuModel;
 pub use disk::{DiskConfig, DiskLimits};
 pub use error::{BundleError, HeaderField, Problem};

@@ -13,6 +13,8 @@ pub const GUEST_NAME_BYTES: usize = 32;
 pub const CMDLINE_BYTES: usize = 4095;
 /// Keys that a host trusts.
 pub const TRUSTED_KEYS: usize = 16;
+/// Keys of the control channel.
+pub const CONTROL_KEYS: usize = 16;
 /// Modules of one guest.
 pub const MODULES: usize = 16;
 /// vCPUs of one guest.

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use crate::control::{ControlFields, ControlKeyConfig};
 use crate::disk::DiskConfig;
 use crate::guest::{AssignedConfig, GuestConfig, VirtioDevices};
 use crate::network::{NetworkConfig, NicConfig};
@@ -18,7 +19,7 @@ pub const MANIFEST_NAME: &str = "manifest";
 pub const MANIFEST_MAGIC: [u8; 4] = *b"BtnM";
 
 /// Newest version of the manifest's encoding that is written and read. Any change to it raises the version.
-pub const MANIFEST_VERSION: u16 = 12;
+pub const MANIFEST_VERSION: u16 = 13;
 
 /// The versions before, between release 0.1.0 and the next.
 pub(crate) const VERSION_5: u16 = 5;
@@ -28,6 +29,7 @@ pub(crate) const VERSION_8: u16 = 8;
 pub(crate) const VERSION_9: u16 = 9;
 pub(crate) const VERSION_10: u16 = 10;
 pub(crate) const VERSION_11: u16 = 11;
+pub(crate) const VERSION_12: u16 = 12;
 
 /// Oldest version that is written and read: that of release 0.1.0. A manifest that says nothing newer is written in
 /// the oldest one that can, so that an update can lead to an image of that release and back.
@@ -60,6 +62,12 @@ pub struct HostConfig {
     /// The networks between guests.
     #[serde(skip)]
     pub networks: Vec<NetworkConfig>,
+    /// The keys that sign requests over the control channel; where there are any, other requests are refused.
+    #[serde(skip)]
+    pub control_keys: Vec<ControlKeyConfig>,
+    /// True if requests over a serial line may be unsigned all the same.
+    #[serde(skip)]
+    pub is_serial_open: bool,
 }
 
 /// The fields that version 5 adds, behind the [`Manifest`].
@@ -230,7 +238,8 @@ impl Manifest {
         let mut functions = self.guests.iter().flat_map(|guest| &guest.functions);
         let has_line = functions.clone().any(|function| function.gsi.is_some());
         match () {
-            () if self.guests.iter().any(GuestConfig::has_disk_limits) => MANIFEST_VERSION,
+            () if self.control_fields() != ControlFields::default() => MANIFEST_VERSION,
+            () if self.guests.iter().any(GuestConfig::has_disk_limits) => VERSION_12,
             () if self.guests.iter().any(|guest| guest.has_tables() || !guest.disks.is_empty()) => VERSION_11,
             () if functions.any(|function| function.virtual_functions > 0) => VERSION_10,
             () if has_line => VERSION_9,
@@ -240,6 +249,25 @@ impl Manifest {
             () if self.added() != Added::default() => VERSION_5,
             () => OLDEST_MANIFEST_VERSION,
         }
+    }
+}
+
+impl HostConfig {
+    /// Returns whether requests over a serial line have to be signed.
+    pub fn demands_sessions(&self) -> bool {
+        !self.control_keys.is_empty() && !self.is_serial_open
+    }
+}
+
+impl Manifest {
+    pub(crate) fn control_fields(&self) -> ControlFields {
+        ControlFields { keys: self.host.control_keys.clone(), is_serial_open: self.host.is_serial_open }
+    }
+
+    /// The manifest with these keys.
+    pub(crate) fn with_control_fields(mut self, fields: ControlFields) -> Self {
+        (self.host.control_keys, self.host.is_serial_open) = (fields.keys, fields.is_serial_open);
+        self
     }
 }
 

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use crate::archive::{Entries, Entry};
 use crate::checksum::crc32;
+use crate::control::ControlFields;
 use crate::error::{BundleError, Problem};
 use crate::guest::GuestConfig;
 use crate::limited::Limited;
@@ -14,7 +15,7 @@ use crate::limits;
 use crate::manifest::{
     Added, AddedLater, Disks, FileRecord, Lines, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Networks,
     OLDEST_MANIFEST_VERSION, Sockets, VERSION_5, VERSION_6, VERSION_7, VERSION_8, VERSION_9, VERSION_10, VERSION_11,
-    VirtualFunctions,
+    VERSION_12, VirtualFunctions,
 };
 use crate::tables::Tables;
 
@@ -188,9 +189,13 @@ fn decode(version: u16, encoded: &[u8]) -> Option<Manifest> {
         let (added, behind) = postcard::take_from_bytes::<Disks>(rest).ok()?;
         (manifest, rest) = (manifest.with_disks(added)?, behind);
     }
-    if version >= MANIFEST_VERSION {
+    if version >= VERSION_12 {
         let (limited, behind) = postcard::take_from_bytes::<Limited>(rest).ok()?;
         (manifest, rest) = (manifest.with_limited(limited)?, behind);
+    }
+    if version >= MANIFEST_VERSION {
+        let (fields, behind) = postcard::take_from_bytes::<ControlFields>(rest).ok()?;
+        (manifest, rest) = (manifest.with_control_fields(fields), behind);
     }
     rest.is_empty().then_some(manifest)
 }

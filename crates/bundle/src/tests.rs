@@ -2,6 +2,7 @@
 //! Rules of bundles.
 
 mod checksum;
+mod control;
 mod cpu;
 mod damage;
 mod disks;
@@ -49,6 +50,8 @@ const HOST: HostConfig = HostConfig {
     trusted_keys: vec![],
     allow_downgrade: None,
     networks: vec![],
+    control_keys: vec![],
+    is_serial_open: false,
 };
 const FILES: [(&str, &[u8]); 3] = [("vmlinuz", b"kernel"), ("initrd.img", &[7; 301]), ("a.ko", b"")];
 

@@ -11,7 +11,7 @@ use crate::error::{BundleError, Problem};
 use crate::guest::GuestConfig;
 use crate::manifest::{
     FileRecord, HostConfig, MANIFEST_MAGIC, Manifest, OLDEST_MANIFEST_VERSION, VERSION_5, VERSION_6, VERSION_7,
-    VERSION_8, VERSION_9, VERSION_10, VERSION_11,
+    VERSION_8, VERSION_9, VERSION_10, VERSION_11, VERSION_12,
 };
 use crate::{Bundle, MANIFEST_NAME, crc32};
 
@@ -71,6 +71,9 @@ pub(crate) fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
     }
     if version > VERSION_11 {
         content.extend(postcard::to_allocvec(&manifest.limited()).unwrap_or_default());
+    }
+    if version > VERSION_12 {
+        content.extend(postcard::to_allocvec(&manifest.control_fields()).unwrap_or_default());
     }
     content.extend(crc32(&content).to_le_bytes());
     content

@@ -8,6 +8,7 @@ pub mod guests;
 mod numbers;
 mod ports;
 mod presence;
+mod revoked;
 mod text;
 
 use zerocopy::little_endian::{U32, U64};
@@ -19,6 +20,7 @@ pub use self::deadline::{Deadline, MAX_DEADLINE_SECONDS};
 pub use self::numbers::{CheckPolicy, CpuState, Purpose, Reason, control_flag};
 pub use self::ports::{DROP_REASONS, MAX_PORTS, PortCounters};
 pub use self::presence::Presence;
+pub use self::revoked::{MAX_REVOKED, RevokedKey};
 pub use self::text::{padded, unpadded};
 pub use crate::version::{OLDEST_VERSION, VERSION};
 
@@ -259,6 +261,8 @@ numbered! {
         Ports = 33 since 4,
         /// One [`Deadline`]. None where the update needs no confirmation.
         Deadline = 34 since 4,
+        /// [`RevokedKey`]s, at most [`MAX_REVOKED`]. None where none was revoked.
+        RevokedKeys = 35 since 4,
     }
 }
 
@@ -268,7 +272,8 @@ impl Kind {
         match self {
             Self::Stamps | Self::Control | Self::Log | Self::Checked => Presence::Optional,
             Self::Build | Self::Retired | Self::Assignments => Presence::Optional,
-            Self::Guests | Self::GuestMemory | Self::Blocks | Self::Ports | Self::Deadline => Presence::Understood,
+            Self::Guests | Self::GuestMemory | Self::Blocks | Self::Ports => Presence::Understood,
+            Self::Deadline | Self::RevokedKeys => Presence::Understood,
             _ => Presence::Required,
         }
     }

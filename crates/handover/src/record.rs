@@ -11,8 +11,8 @@ use crate::items::Items;
 use crate::layout::guests::{BlockPlace, Guest, GuestMemory};
 use crate::layout::{
     Assignment, Checked, Clock, Control, Cpu, Deadline, Header, Host, Kept, Kind, LogRing, MAGIC, MAX_ASSIGNMENTS,
-    MAX_PORTS, MAX_RETIRED, Module, OLDEST_VERSION, PortCounters, Presence, Purpose, REQUIRED, Region, Retired,
-    SectionHeader, Stamps, SwitchPages, VERSION,
+    MAX_PORTS, MAX_RETIRED, MAX_REVOKED, Module, OLDEST_VERSION, PortCounters, Presence, Purpose, REQUIRED, Region,
+    Retired, RevokedKey, SectionHeader, Stamps, SwitchPages, VERSION,
 };
 use crate::write::{PADDING_BYTES, checksum};
 
@@ -71,6 +71,8 @@ pub struct Record<'a> {
     pub ports: Items<'a, PortCounters>,
     /// The deadline for the confirmation of this update, if it needs one.
     pub deadline: Option<Deadline>,
+    /// Control keys that were revoked while the host ran.
+    pub revoked: Items<'a, RevokedKey>,
 }
 
 /// The payloads by kind.
@@ -145,6 +147,7 @@ impl<'a> Record<'a> {
             assignments: found.all(Kind::Assignments)?,
             ports: found.all(Kind::Ports)?,
             deadline: found.optional(Kind::Deadline)?,
+            revoked: found.all(Kind::RevokedKeys)?,
         })
     }
 
@@ -172,6 +175,7 @@ impl<'a> Record<'a> {
             (is_assignments, Kind::Assignments),
             (self.ports.len() <= MAX_PORTS, Kind::Ports),
             (self.deadline.is_none_or(|deadline| deadline.is_possible()), Kind::Deadline),
+            (self.revoked.len() <= MAX_REVOKED, Kind::RevokedKeys),
         ];
         match checks.iter().find(|(holds, _)| !holds) {
             Some((_, kind)) => Err(RecordError::BadSection(*kind)),

@@ -8,7 +8,7 @@ use crate::layout;
 use crate::layout::guests::{BlockPlace, Guest, GuestMemory, GuestState, MemoryUse};
 use crate::layout::{
     Assignment, CheckPolicy, Checked, Clock, Control, Cpu, CpuState, Deadline, Header, Host, Kept, Kind, LogRing,
-    Module, PortCounters, Purpose, Reason, Region, Retired, SectionHeader, Stamps, SwitchPages,
+    Module, PortCounters, Purpose, Reason, Region, Retired, RevokedKey, SectionHeader, Stamps, SwitchPages,
 };
 use crate::state::{self, BlockHeader, BlockKind, DeviceKind};
 use crate::version::{OLDEST_VERSION, VERSION};
@@ -66,6 +66,7 @@ pub const STRUCTURES: &[Structure] = &[
     structure::<Assignment>(Part::Section(Kind::Assignments)),
     structure::<PortCounters>(Part::Section(Kind::Ports)),
     structure::<Deadline>(Part::Section(Kind::Deadline)),
+    structure::<RevokedKey>(Part::Section(Kind::RevokedKeys)),
     structure::<BlockHeader>(Part::Piece),
     structure::<state::Policy>(Part::Block(BlockKind::Policy)),
     structure::<state::CpuidLeaf>(Part::Piece),

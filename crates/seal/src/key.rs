@@ -50,8 +50,9 @@ impl PublicKey {
         VerifyingKey::from_bytes(&self.0).is_ok_and(|key| !key.is_weak())
     }
 
-    /// Returns whether `signature` is this key's over `statement` (RFC 8032, strictly).
-    pub(crate) fn has_signed(self, statement: &[u8], signature: &[u8; 64]) -> bool {
+    /// Returns whether `signature` is this key's over `statement` (RFC 8032, strictly). The first bytes of a statement
+    /// state its kind, so that what is signed for one purpose serves no other.
+    pub fn has_signed(self, statement: &[u8], signature: &[u8; 64]) -> bool {
         let key = VerifyingKey::from_bytes(&self.0);
         key.is_ok_and(|key| key.verify_strict(statement, &Signature::from_bytes(signature)).is_ok())
     }
@@ -73,7 +74,8 @@ impl SecretKey {
         Hexadecimal(SECRET_PREFIX, self.0)
     }
 
-    pub(crate) fn sign(&self, statement: &[u8]) -> [u8; 64] {
+    /// The signature over a statement, whose first bytes state its kind ([`PublicKey::has_signed`]).
+    pub fn sign(&self, statement: &[u8]) -> [u8; 64] {
         SigningKey::from_bytes(&self.0).sign(statement).to_bytes()
     }
 }

@@ -35,6 +35,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod choice;
 mod decode;
 mod encode;
 pub mod exit_code;
@@ -45,8 +46,11 @@ pub mod page;
 mod quota;
 mod reply;
 mod request;
+mod role;
+mod session;
 mod stream;
 
+pub use choice::{Subscription, UpdateBy, UploadKind};
 pub use decode::{Decoder, FrameError};
 pub use encode::{EncodeError, bounded, encode};
 pub use frame::{
@@ -62,7 +66,9 @@ pub use reply::{
     TimelinePage, TimelinePlace, TimelinePoint, UpdateReport, UpdateSteps, VcpuPerf, VcpuRegisters, Verify,
     Virtualization, VmInfo, VmState, Vulnerability,
 };
-pub use request::{Request, RequestBody, Subscription, UpdateBy, UploadKind};
+pub use request::{Request, RequestBody};
+pub use role::Role;
+pub use session::{Challenge, ControlKey, NONCE_BYTES, SESSION_IDLE_S, Signed, statement};
 pub use stream::{Event, EventKind, Level, LogRecord, Stream};
 
 #[cfg(test)]

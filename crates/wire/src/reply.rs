@@ -8,7 +8,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Event, LogRecord};
+use crate::{Challenge, ControlKey, Event, LogRecord};
 
 mod cpu;
 mod dump;
@@ -161,6 +161,10 @@ pub enum ReplyBody {
         /// First index of the next page; `None` after the last one.
         next_index: Option<u32>,
     },
+    /// To [`crate::RequestBody::SessionBegin`].
+    Challenge(Challenge),
+    /// To [`crate::RequestBody::ControlKeys`]: all of them.
+    ControlKeys(Vec<ControlKey>),
 }
 
 /// The reason why a request was not carried out; nothing has changed.
@@ -188,8 +192,11 @@ pub enum RefusalCode {
     Exhausted,
     /// The host could not do it; the log has more.
     Failed,
-    /// The connection itself is in error (a broken frame, another version).
+    /// The connection itself is in error (a broken frame, another version, no session where one is needed).
     Protocol,
+    /// The client's key may not do that, or is not known. Only clients that ask for a session get this code: it is
+    /// newer than release 0.1.0.
+    Denied,
 }
 
 impl fmt::Display for Refusal {

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::TimelinePlace;
+use crate::{Signed, Subscription, TimelinePlace, UpdateBy, UploadKind};
 
 /// A question or an order, with the number its answer will carry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -262,38 +262,18 @@ pub enum RequestBody {
         /// Name of the machine.
         name: String,
     },
-}
-
-/// The image that is to replace the running one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum UpdateBy {
-    /// The one in the host's bundle.
-    #[default]
-    Bundle,
-    /// The file that has been sent, or the one in it.
-    Upload,
-    /// The one that ran before the last update.
-    Previous,
-}
-
-/// Kind of a file that is sent to the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum UploadKind {
-    /// A boot bundle.
-    Bundle,
-    /// An image of Baton with its seal.
-    Image,
-}
-
-/// Choice of the messages that the host sends unasked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Subscription {
-    /// Log records.
-    pub log: bool,
-    /// Events.
-    pub events: bool,
-    /// True for the console output of every machine.
-    pub consoles: bool,
+    /// Begin a session, for a host that takes signed requests. Answered by [`crate::ReplyBody::Challenge`].
+    SessionBegin {
+        /// The first eight bytes of the client's public key.
+        key: [u8; 8],
+    },
+    /// A request within a session. Answered as the request that it holds.
+    Signed(Signed),
+    /// The keys that open sessions. Answered by [`crate::ReplyBody::ControlKeys`].
+    ControlKeys,
+    /// Take a control key's role away: its sessions end. This holds until the machine is reset, also across updates.
+    RevokeControlKey {
+        /// Its name.
+        name: String,
+    },
 }

@@ -144,6 +144,11 @@ pub enum EventKind {
     UpdateReturns { generation: u64 },
     /// The host cannot return to the image before, and stays with this generation.
     UpdateStays { generation: u64, reason: String },
+    /// A client's request was refused for want of a session, a role or a good signature. `key`: the name of the
+    /// control key, where it is known.
+    RequestDenied { key: Option<String>, reason: String },
+    /// A control key was revoked, and its sessions have ended.
+    KeyRevoked { key: String, by: Option<String> },
 }
 
 impl fmt::Display for EventKind {
@@ -158,6 +163,10 @@ impl fmt::Display for EventKind {
             Self::UpdateStays { generation, reason } => {
                 write!(f, "no client confirmed the update, but the host stays with generation {generation}: {reason}")
             }
+            Self::RequestDenied { key: Some(key), reason } => write!(f, "control key {key}: {reason}"),
+            Self::RequestDenied { key: None, reason } => write!(f, "control channel: {reason}"),
+            Self::KeyRevoked { key, by: Some(by) } => write!(f, "control key {key} was revoked by {by}"),
+            Self::KeyRevoked { key, by: None } => write!(f, "control key {key} was revoked"),
             Self::ImageReplaced { old, new } => write!(f, "image {old} was replaced by {new}"),
             Self::HostRestarts { generation } => write!(f, "host restarts as generation {generation}"),
             Self::Garbage { reason } => write!(f, "control channel: {reason}"),

@@ -9,6 +9,7 @@ use std::time::Instant;
 use e2e::place::{Emulator, Kernel, has_grub, has_kexec, has_nbdkit, has_perf, uefi};
 use libtest_mimic::{Arguments, Failed, Trial};
 
+mod access;
 mod assigned;
 mod assignments;
 mod bad_input;
@@ -168,6 +169,7 @@ fn trials() -> Vec<Trial> {
         ("console", console::RULES),
         ("control", control::RULES),
         ("lines", lines::RULES),
+        ("access", access::RULES),
         ("assigned", assigned::RULES),
         ("assignments", assignments::RULES),
         ("blackout", blackout::RULES),
@@ -261,6 +263,7 @@ fn long_tests() -> Vec<Trial> {
         ("io", if Kernel::V6_1Full.file().is_ok() { linux_functions::IO_LONG_RULES } else { &[] }),
         ("endings", endings::steps::LONG_RULES),
         ("lines", lines::LONG_RULES),
+        ("access", access::LONG_RULES),
         ("many_guests", many_guests::LONG_RULES),
         ("hot_plug", hot_plug::LONG_RULES),
         ("hot_plug", if Kernel::V6_1Full.file().is_ok() { hot_plug::DRIVER_LONG_RULES } else { &[] }),

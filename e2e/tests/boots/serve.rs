@@ -40,6 +40,7 @@ fn served(host: &Host, folder: &Path) -> Result<()> {
             name: "h".to_owned(),
             address: format!("unix:{}", host.control_socket().display()).parse()?,
         }],
+        key: None,
         socket_mode: 0o600,
         access: None,
         insecure_loopback: false,

@@ -23,7 +23,7 @@ use crate::lifecycle::update::hand_over_state::HandOverState;
 /// The request number of an answer to what could not be read.
 const NO_REQUEST: u32 = 0;
 /// After the first few, what is no request is refused once in so long.
-const REFUSAL_INTERVAL_US: u64 = 100_000;
+pub(super) const REFUSAL_INTERVAL_US: u64 = 100_000;
 /// The time that guests may take to stop before the host powers off. One that runs does so at its next exit.
 const DEPARTURE_US: u64 = 2_000_000;
 

@@ -134,6 +134,11 @@ impl ImageOrders {
         self.upload.as_ref().is_some_and(|upload| !upload.is_whole())
     }
 
+    /// Returns whether a file is being sent, or is there.
+    pub fn has_file(&self) -> bool {
+        self.upload.is_some()
+    }
+
     /// Begins to prepare a restart or an update, with the host's own bundle, the file that was sent, or the image
     /// before.
     pub fn begin(&mut self, requester: Requester, by: UpdateBy, wanted: Wanted) -> Result<(), Refusal> {

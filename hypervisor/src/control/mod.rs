@@ -4,6 +4,7 @@
 //! One CPU serves it, between two entries of its guest. All input is untrusted: what is no message is
 //! refused with the reason and forgotten, and the channel goes on with the next frame.
 
+mod access;
 mod answering;
 mod confirming;
 mod counts;
@@ -26,6 +27,7 @@ use alloc::string::ToString;
 
 use ::iommu::Report;
 use ::update::confirm::Confirmation;
+use session::Guard;
 use spin::{Mutex, Once};
 use uart::{FifoDepth, Found, Interrupts, Peer, Policy, Rate};
 use wire::{Decoder, EventKind, Quota, ReplyBody, Response, UpdateReport};
@@ -68,6 +70,7 @@ pub struct Control {
     counts: Counts,
     polling: Polling,
     refusals: Quota,
+    guard: Guard,
     confirmation: Confirmation,
     has_started_guests: bool,
     /// The request for the restart that brought this image, still to be answered.
@@ -140,6 +143,7 @@ impl Control {
             counts: Counts::default(),
             polling: Polling::default(),
             refusals: Quota::new(),
+            guard: access::guard(),
             confirmation: Confirmation::default(),
             has_started_guests,
             restart_request: conversation.request,
@@ -171,7 +175,7 @@ impl Control {
         for &byte in &bytes[..count] {
             match self.decoder.push_byte_to_host(byte) {
                 None => {}
-                Some(Ok(Some(request))) => self.answer(request),
+                Some(Ok(Some(request))) => self.take(request),
                 Some(Ok(None)) => self.refuse("a host takes requests only".to_string()),
                 Some(Err(error)) => self.refuse(error.to_string()),
             }
@@ -179,6 +183,7 @@ impl Control {
         if count == BATCH_BYTES {
             wake(BOOT_CPU);
         }
+        self.expire_sessions();
         self.profiles.poll();
         self.counts.poll();
         leases::poll();

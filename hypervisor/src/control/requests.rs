@@ -93,7 +93,11 @@ pub fn answer(Request { id, body }: Request, cpus: &mut CpuOrders) -> Option<Res
         | RequestBody::ProfileRead { .. }
         | RequestBody::PciAssign { .. }
         | RequestBody::PciRelease { .. }
-        | RequestBody::CpuPerf { .. } => Err(Refusal {
+        | RequestBody::CpuPerf { .. }
+        | RequestBody::SessionBegin { .. }
+        | RequestBody::Signed(_)
+        | RequestBody::ControlKeys
+        | RequestBody::RevokeControlKey { .. } => Err(Refusal {
             code: RefusalCode::Failed,
             reason: "that is answered where requests are read".into(),
             hint: String::new(),

@@ -22,6 +22,7 @@
 
 pub mod assigned;
 pub mod console;
+pub mod control_keys;
 pub mod device_interrupts;
 pub mod disks;
 pub mod events;

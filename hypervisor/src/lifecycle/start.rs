@@ -7,6 +7,7 @@ use crate::arch::boot::{BootMemory, Source};
 use crate::arch::memory::FRAMES;
 use crate::arch::percpu::{BOOT_CPU, PerCpu};
 use crate::arch::{apic, cpu, descriptor, fault, image, stack, strays, timer, trap};
+use crate::guests::control_keys;
 use crate::guests::pci::{self, assignments};
 use crate::kernel::cpus::{self, Others};
 use crate::kernel::platform::{BOOT, parse_options};
@@ -100,6 +101,7 @@ extern "C" fn on_own_stack() -> ! {
     others.tend();
     others.wait();
     assignments::adopt();
+    control_keys::adopt();
     successor::give_back(&cpus::online_apic_ids());
     // Those of an update are opened on trial.
     boot_bundle::open_bundle(found, |_| {});

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use proptest::prelude::*;
-use wire::{Event, EventKind, Level, LogRecord, Stream};
+use wire::{Event, EventKind, Level, LogRecord, Signed, Stream};
 
 use super::*;
 
@@ -49,6 +49,32 @@ fn ready() -> Router {
 
 fn done(id: u32) -> Frame<'static> {
     Frame::Response(Response { id, result: Ok(ReplyBody::Done) })
+}
+
+#[test]
+fn what_is_signed_passes_as_it_is_and_its_streams_go_to_its_sender() {
+    let mut router = ready();
+    let (first, second) = (router.connect(), router.connect());
+    let wanted = Subscription { log: true, ..Subscription::default() };
+    let body = RequestBody::Subscribe(wanted).to_bytes();
+    let signed = RequestBody::Signed(Signed { session: 1, sequence: 1, signature: [[1; 32]; 2], body });
+    router.client_bytes(first, &request(7, signed.clone()));
+    let asked = requests(&mut router);
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0].body, signed);
+    answer(&mut router, asked[0].id);
+    assert_eq!(received(&mut router, first), [done(7)]);
+    let log = LogRecord {
+        sequence: 0,
+        time_ns: 0,
+        cpu: 0,
+        level: Level::Info,
+        module: Cow::Borrowed("start"),
+        text: Cow::Borrowed("a line"),
+    };
+    router.host_bytes(&bytes(Frame::Stream(Stream::Log(log))));
+    assert_eq!(received(&mut router, first).len(), 1);
+    assert!(received(&mut router, second).is_empty());
 }
 
 #[test]

@@ -114,7 +114,7 @@ impl Owner {
 
     /// Opens the line and reads everything once: first what changes, so that nothing falls in between.
     fn connect(&mut self) -> Result<Client> {
-        let mut client = Client::reach(&self.shared.address)?;
+        let mut client = Client::reach(&self.shared.address, self.shared.key.clone())?;
         // The service ends in its own order; the settings of a serial port come back when the line is dropped.
         client.handles_signals();
         self.sampler.begin_again();

@@ -163,5 +163,7 @@ pub fn kind(event: &EventKind) -> &'static str {
         EventKind::UpdateConfirmed { .. } => "update-confirmed",
         EventKind::UpdateReturns { .. } => "update-returns",
         EventKind::UpdateStays { .. } => "update-stays",
+        EventKind::RequestDenied { .. } => "request-denied",
+        EventKind::KeyRevoked { .. } => "key-revoked",
     }
 }

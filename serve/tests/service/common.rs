@@ -58,6 +58,7 @@ pub fn options(folder: &Path, hosts: &[(&str, &str)]) -> Options {
     Options {
         listen: vec![Place::Unix(folder.join("serve.sock"))],
         host: host.collect(),
+        key: None,
         socket_mode: 0o600,
         access: None,
         insecure_loopback: false,

@@ -5,6 +5,7 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
+use crate::control::ControlKeyConfig;
 use crate::error::Problem;
 use crate::guest::GuestConfig;
 use crate::limits;
@@ -30,10 +31,32 @@ pub(super) fn manifest(manifest: &Manifest) -> Result<(), Problem> {
             return Err(bad("stands twice"));
         }
     }
+    control_keys(&manifest.host.control_keys)?;
     uuids(manifest)?;
     networks(manifest)?;
     sockets(manifest)?;
     disks(manifest)
+}
+
+/// Checks number, names and identifiers of the keys.
+fn control_keys(keys: &[ControlKeyConfig]) -> Result<(), Problem> {
+    if keys.len() > limits::CONTROL_KEYS {
+        return Err(Problem::TooManyKeys);
+    }
+    for (number, key) in keys.iter().enumerate() {
+        let bad = |reason| Err(Problem::BadControlKey { key: key.name.clone(), reason });
+        if !is_name(&key.name, limits::GUEST_NAME_BYTES) {
+            return bad("has a bad name: 1 to 32 letters, digits, '-', '_' and '.' are possible");
+        }
+        let before = &keys[..number];
+        if before.iter().any(|other| other.name == key.name) {
+            return bad("has the name of another one");
+        }
+        if before.iter().any(|other| other.key[..8] == key.key[..8]) {
+            return bad("stands twice");
+        }
+    }
+    Ok(())
 }
 
 /// Checks that each disk's server is another guest with sockets, and its numbers and names.

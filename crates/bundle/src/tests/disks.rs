@@ -3,7 +3,7 @@
 
 use super::reading::VERSION_AT;
 use super::*;
-use crate::manifest::VERSION_11;
+use crate::manifest::{VERSION_11, VERSION_12};
 
 const STORAGE: u32 = 9;
 
@@ -46,7 +46,7 @@ fn limits_are_read_disk_by_disk_and_raise_the_version() {
         |requests_per_s, bytes_per_s| DiskConfig { limits: DiskLimits { requests_per_s, bytes_per_s }, ..disk() };
     let disks = vec![disk(), limited(Some(500), None), limited(None, Some(10 << 20))];
     let bytes = built(disks.clone()).expect("good");
-    assert_eq!(bytes[VERSION_AT..][..2], MANIFEST_VERSION.to_le_bytes());
+    assert_eq!(bytes[VERSION_AT..][..2], VERSION_12.to_le_bytes());
     assert_eq!(Bundle::parse(&bytes).expect("good").manifest().guests, guests(disks.clone()));
     let manifest = Manifest { guests: guests(disks), ..Manifest::default() };
     let mut others = manifest.limited();

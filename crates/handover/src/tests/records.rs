@@ -4,7 +4,9 @@
 use std::vec;
 
 use super::samples::{Sample, assignment, port, retired};
-use crate::layout::{Kind, MAX_ASSIGNMENTS, MAX_PORTS, MAX_RETIRED, REQUIRED, assignment_flag};
+use crate::layout::{
+    Kind, MAX_ASSIGNMENTS, MAX_PORTS, MAX_RETIRED, MAX_REVOKED, REQUIRED, RevokedKey, assignment_flag,
+};
 use crate::record::Record;
 use crate::write::{Full, Writer};
 use crate::{RecordError, VERSION};
@@ -88,6 +90,8 @@ fn impossible_contents_are_refused() {
     assert_eq!(spoilt(|sample| sample.ports = vec![port(0); MAX_PORTS + 1]), bad(Kind::Ports));
     assert_eq!(spoilt(|sample| sample.deadline.seconds = 0.into()), bad(Kind::Deadline));
     assert_eq!(spoilt(|sample| sample.deadline.seconds = 86_401.into()), bad(Kind::Deadline));
+    let many = vec![RevokedKey { key: [0; 32] }; MAX_REVOKED + 1];
+    assert_eq!(spoilt(|sample| sample.revoked = many), bad(Kind::RevokedKeys));
 }
 
 #[test]

@@ -30,6 +30,7 @@ pub struct Sample {
     pub assignments: Vec<Assignment>,
     pub ports: Vec<PortCounters>,
     pub deadline: Deadline,
+    pub revoked: Vec<RevokedKey>,
 }
 
 impl Sample {
@@ -128,6 +129,7 @@ impl Sample {
             retired: vec![retired(0x2000_3000, 0x1000), retired(0x2040_0000, 0x20_0000)],
             ports: vec![port(0), port(7)],
             deadline: Deadline { seconds: 90.into(), zero: 0.into() },
+            revoked: vec![RevokedKey { key: [7; 32] }],
             assignments: vec![
                 assignment("old", 0x0100, assignment_flag::IS_ASSIGNED | assignment_flag::WITHOUT_RESET),
                 assignment("web", 0x00f8, 0),
@@ -181,6 +183,7 @@ impl Sample {
             Kind::Assignments => writer.each(kind, self.assignments.iter().copied()),
             Kind::Ports => writer.each(kind, self.ports.iter().copied()),
             Kind::Deadline => writer.one(kind, &self.deadline),
+            Kind::RevokedKeys => writer.each(kind, self.revoked.iter().copied()),
             Kind::Guests => writer.each(kind, self.guests.iter().copied()),
             Kind::GuestMemory => writer.each(kind, self.guest_memory.iter().copied()),
             Kind::Blocks => writer.each(kind, self.blocks.iter().copied()),

@@ -42,7 +42,12 @@ fn every_question_is_understood_or_known_by_its_number() {
             RequestBody::Log { from_sequence, limit } => Asked::Log { from_sequence: *from_sequence, limit: *limit },
             _ => Asked::Other,
         };
-        assert_eq!(heard(&encoded(&frame)), [Ok(Question { id: *id, asked })], "{body:?}");
+        let expected = match body {
+            // None of a host that has ended.
+            RequestBody::Signed(_) => Err(FrameError::Oversize),
+            _ => Ok(Question { id: *id, asked }),
+        };
+        assert_eq!(heard(&encoded(&frame)), [expected], "{body:?}");
     }
 }
 

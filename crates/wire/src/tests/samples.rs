@@ -85,6 +85,10 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::UpdateUnlessConfirmed { is_dry_run: false, by: UpdateBy::Upload, seconds: 300 },
         RequestBody::Confirm,
         RequestBody::VmShutdown { name: debian() },
+        RequestBody::SessionBegin { key: [7; 8] },
+        RequestBody::Signed(Signed { session: 3, sequence: 1 << 40, signature: [[1; 32], [2; 32]], body: vec![0] }),
+        RequestBody::ControlKeys,
+        RequestBody::RevokeControlKey { name: debian() },
     ]
 }
 
@@ -127,6 +131,14 @@ fn results() -> Vec<Result<ReplyBody, Refusal>> {
         Ok(ReplyBody::Iommus(vec![iommu()])),
         Ok(ReplyBody::PciAssignment { place: (0, 1, 31, 7), guest: debian(), progress: PciProgress::Asked }),
         Ok(ReplyBody::NetPorts { ports: vec![net_port()], next_index: Some(1) }),
+        Ok(ReplyBody::Challenge(Challenge { session: 3, nonce: [9; NONCE_BYTES] })),
+        Ok(ReplyBody::ControlKeys(vec![ControlKey {
+            name: debian(),
+            key: [8; 32],
+            role: Some(Role::Operate),
+            sessions: 1,
+        }])),
+        Err(Refusal { code: RefusalCode::Denied, reason: "a reason".to_string(), hint: String::new() }),
     ]
 }
 
@@ -345,6 +357,8 @@ fn event_kinds() -> Vec<EventKind> {
         EventKind::UpdateConfirmed { generation: 2 },
         EventKind::UpdateReturns { generation: 2 },
         EventKind::UpdateStays { generation: 2, reason: "it left no file".to_string() },
+        EventKind::RequestDenied { key: Some("ops".to_string()), reason: "a reason".to_string() },
+        EventKind::KeyRevoked { key: "ops".to_string(), by: None },
     ]
 }
 

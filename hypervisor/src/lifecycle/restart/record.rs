@@ -16,7 +16,7 @@ use super::upload::Upload;
 use crate::arch::boot as entry;
 use crate::arch::switch_pages::SwitchPages;
 use crate::arch::{clock, percpu, timer};
-use crate::guests::events;
+use crate::guests::{control_keys, events};
 use crate::kernel::console;
 use crate::kernel::console::log::Legacy;
 use crate::kernel::cpus::{self, Member};
@@ -93,6 +93,11 @@ pub fn write_record(
     // Where there are any the next image must know them.
     if !hand_over_state.ports.is_empty() {
         writer.each(Kind::Ports, hand_over_state.ports.iter().copied());
+    }
+    // The same.
+    let revoked = control_keys::section();
+    if !revoked.is_empty() {
+        writer.each(Kind::RevokedKeys, revoked.into_iter());
     }
     if let Some(seconds) = hand_over.confirm_within_s {
         writer.one(Kind::Deadline, &Deadline { seconds: seconds.into(), zero: 0.into() });

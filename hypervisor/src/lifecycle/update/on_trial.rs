@@ -15,6 +15,7 @@ use super::{adoption, arriving, picture};
 use crate::arch::percpu::{BOOT_CPU, PerCpu};
 use crate::arch::switch_pages::trial;
 use crate::arch::{boot, cpu, fault, smp, stack, trap};
+use crate::guests::control_keys;
 use crate::guests::pci::assignments;
 use crate::kernel::console;
 use crate::kernel::cpus;
@@ -76,6 +77,7 @@ extern "C" fn on_own_stack() -> ! {
     trap::use_interrupt_stacks();
     PerCpu::install(BOOT_CPU, members.first().map_or(0, |(_, apic_id)| *apic_id));
     assignments::adopt();
+    control_keys::adopt();
     boot_bundle::open_bundle(boot_bundle::find_bundle(), adoption::place_vcpus);
     let page = page().unwrap_or_else(|| panic!("the boot CPU has no page"));
     adopt_guests(page).unwrap_or_else(|problem| panic!("{problem}"));

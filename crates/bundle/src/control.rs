@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The fields that version 13 of the manifest adds: keys of the control channel.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+/// A key that operates the host over the control channel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlKeyConfig {
+    /// Its name for people: as a guest's, and no other key's.
+    pub name: String,
+    /// The Ed25519 public key. The first eight bytes differ from those of all others.
+    pub key: [u8; 32],
+    /// What its holder may do.
+    pub role: ControlRole,
+}
+
+/// What the holder of a control key may do. Each role includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ControlRole {
+    /// Nothing: the host knows the key and refuses it by its name.
+    Revoked,
+    /// See everything but guests' memory and registers.
+    Read,
+    /// Operate guests, CPUs and PCI functions.
+    Operate,
+    /// Replace the hypervisor, restart the host, power it off.
+    Update,
+}
+
+/// These fields, behind those of the versions before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ControlFields {
+    /// [`crate::HostConfig::control_keys`].
+    pub keys: Vec<ControlKeyConfig>,
+    /// [`crate::HostConfig::is_serial_open`].
+    pub is_serial_open: bool,
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Roles of clients, and the role that each request takes. Host, tool and service share this one list.
+
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::RequestBody;
+
+/// What a client may do. Each role includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// See everything but guests' memory and registers.
+    Read,
+    /// Start, stop, type to and dump guests; take CPUs offline and online; assign PCI functions; profile the host.
+    Operate,
+    /// Replace the hypervisor, restart the host, power it off, revoke control keys.
+    Update,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Read => "read",
+            Self::Operate => "operate",
+            Self::Update => "update",
+        })
+    }
+}
+
+impl RequestBody {
+    /// Returns the role that a client needs for this request.
+    pub fn role(&self) -> Role {
+        match self {
+            Self::Info
+            | Self::VmList { .. }
+            | Self::VmPerf { .. }
+            | Self::Log { .. }
+            | Self::Events { .. }
+            | Self::Subscribe(_)
+            | Self::CpuList { .. }
+            | Self::CpuPerf { .. }
+            | Self::Epitaph { .. }
+            | Self::Timeline { .. }
+            | Self::PciList { .. }
+            | Self::NetList { .. }
+            | Self::Vulnerabilities
+            | Self::Iommus
+            | Self::ControlKeys => Role::Read,
+            Self::VmStart { .. }
+            | Self::VmStop { .. }
+            | Self::VmPause { .. }
+            | Self::VmResume { .. }
+            | Self::VmReset { .. }
+            | Self::VmShutdown { .. }
+            | Self::VmHold { .. }
+            | Self::VmLayout { .. }
+            | Self::VmRegisters { .. }
+            | Self::VmMemory { .. }
+            | Self::ConsoleInput { .. }
+            | Self::CpuOffline { .. }
+            | Self::CpuOnline { .. }
+            | Self::ProfileBegin { .. }
+            | Self::ProfileRead { .. }
+            | Self::PciAssign { .. }
+            | Self::PciRelease { .. } => Role::Operate,
+            Self::PowerOff
+            | Self::Restart
+            | Self::RestartUploaded
+            | Self::Update { .. }
+            | Self::UpdateUnlessConfirmed { .. }
+            | Self::Confirm
+            | Self::UploadBegin { .. }
+            | Self::UploadData { .. }
+            | Self::UploadPacked { .. }
+            | Self::UploadDrop
+            | Self::PermitDowngrade
+            | Self::RevokeControlKey { .. } => Role::Update,
+            // Within a session neither is a request: a host refuses them there.
+            Self::SessionBegin { .. } | Self::Signed(_) => Role::Update,
+        }
+    }
+}
