@@ -62,6 +62,17 @@ pub struct HostConfig {
     pub networks: Vec<NetworkConfig>,
 }
 
+impl HostConfig {
+    /// The settings of a host without a bundle.
+    pub const EMPTY: Self = Self {
+        when_done: WhenDone::Stay,
+        image: None,
+        trusted_keys: Vec::new(),
+        allow_downgrade: None,
+        networks: Vec::new(),
+    };
+}
+
 /// The fields that version 5 adds, behind the [`Manifest`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Added {

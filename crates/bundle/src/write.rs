@@ -78,7 +78,14 @@ pub(crate) fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
 
 /// Appends one entry.
 pub(crate) fn append(archive: &mut Vec<u8>, name: &str, content: &[u8]) {
-    let numbers = [0, MODE, 0, 0, 1, 0, content.len() as u32, 0, 0, 0, 0, name.len() as u32 + 1, 0];
+    append_head(archive, name, content.len() as u32);
+    archive.extend(content);
+    pad(archive);
+}
+
+/// Appends what comes before the content of an entry. The archive's length is a multiple of what entries are padded to.
+pub(crate) fn append_head(archive: &mut Vec<u8>, name: &str, content_bytes: u32) {
+    let numbers = [0, MODE, 0, 0, 1, 0, content_bytes, 0, 0, 0, 0, name.len() as u32 + 1, 0];
     archive.extend(MAGIC);
     for number in numbers {
         archive.extend(format!("{number:08x}").bytes());
@@ -86,10 +93,8 @@ pub(crate) fn append(archive: &mut Vec<u8>, name: &str, content: &[u8]) {
     archive.extend(name.bytes());
     archive.push(0);
     pad(archive);
-    archive.extend(content);
-    pad(archive);
 }
 
-fn pad(archive: &mut Vec<u8>) {
+pub(crate) fn pad(archive: &mut Vec<u8>) {
     archive.resize(archive.len().next_multiple_of(PADDING_BYTES), 0);
 }
