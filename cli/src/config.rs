@@ -24,6 +24,7 @@ mod check_smbios;
 mod check_sockets;
 mod devices;
 mod read;
+pub mod show;
 #[cfg(test)]
 mod tests;
 

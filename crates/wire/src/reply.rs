@@ -34,6 +34,20 @@ pub use profile::{MAX_PROFILE_WORDS, ProfilePage};
 pub use timeline::{TimelinePage, TimelinePlace, TimelinePoint};
 pub use update::{MAX_UPDATE_STEPS, UpdateReport, UpdateSteps};
 
+/// A file from which machines start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct FileInfo {
+    /// Its name: in the bundle, or the digits of its SHA-256.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// True if it was sent, and can be removed.
+    pub is_sent: bool,
+    /// True if a machine or the host needs it.
+    pub is_needed: bool,
+}
+
 /// The answer to one request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Response {
@@ -158,6 +172,20 @@ pub enum ReplyBody {
     NetPorts {
         /// A page of them, network by network.
         ports: Vec<NetPort>,
+        /// First index of the next page; `None` after the last one.
+        next_index: Option<u32>,
+    },
+    /// To [`crate::RequestBody::Config`].
+    Config {
+        /// At most [`crate::MAX_PAGE_BYTES`].
+        bytes: Vec<u8>,
+        /// The length of all of it.
+        total_bytes: u32,
+    },
+    /// To [`crate::RequestBody::FileList`].
+    Files {
+        /// A page of them.
+        files: Vec<FileInfo>,
         /// First index of the next page; `None` after the last one.
         next_index: Option<u32>,
     },

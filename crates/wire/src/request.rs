@@ -262,6 +262,54 @@ pub enum RequestBody {
         /// Name of the machine.
         name: String,
     },
+    /// The host's configuration as it is now: a manifest, as a bundle's first entry has it. Answered by
+    /// [`crate::ReplyBody::Config`].
+    Config {
+        /// Offset of the first byte wanted.
+        from_byte: u32,
+    },
+    /// Change settings of a machine. Those that its run does not take over are refused while it runs.
+    VmSet {
+        /// Name of the machine.
+        name: String,
+        /// The settings.
+        settings: VmSettings,
+    },
+    /// Remove a machine that does not run from the host's configuration.
+    VmDelete {
+        /// Name of the machine.
+        name: String,
+    },
+    /// Add a machine to the host's configuration. It does not start yet.
+    VmCreate {
+        /// A manifest with this machine alone; the files that it names are the host's.
+        manifest: Vec<u8>,
+    },
+    /// The files from which machines start. Answered by [`crate::ReplyBody::Files`].
+    FileList {
+        /// The first one wanted.
+        from_index: u32,
+    },
+    /// Give back the memory of a file that was sent, and that no machine needs.
+    FileRemove {
+        /// Its name.
+        name: String,
+    },
+}
+
+/// Settings of a machine. What is `None` stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VmSettings {
+    /// Its share where several vCPUs have one CPU.
+    pub weight: Option<u32>,
+    /// The host's action when its kernel has panicked or hangs: a word of `host.toml`.
+    pub on_panic: Option<String>,
+    /// True if it starts with the host.
+    pub autostart: Option<bool>,
+    /// Its vCPUs; while it does not run.
+    pub vcpus: Option<u32>,
+    /// Its memory in bytes; while it does not run.
+    pub memory_bytes: Option<u64>,
 }
 
 /// The image that is to replace the running one.
@@ -285,6 +333,8 @@ pub enum UploadKind {
     Bundle,
     /// An image of Baton with its seal.
     Image,
+    /// A file from which machines start. Once all of it is there the host keeps it, by the digits of its SHA-256.
+    File,
 }
 
 /// Choice of the messages that the host sends unasked.

@@ -5,6 +5,7 @@
 //! refused with the reason and forgotten, and the channel goes on with the next frame.
 
 mod answering;
+mod configuring;
 mod confirming;
 mod counts;
 pub mod cpu_loop;

@@ -153,9 +153,8 @@ impl Outgoing {
     /// Queues what guests have written for the subscriber. While nobody has, the newest is kept for the next that
     /// comes. Returns whether there was any, or may be.
     fn pump_consoles(&mut self) -> bool {
-        let Some(guests) = GUESTS.get() else { return false };
         let mut was_any = false;
-        for guest in &guests.all {
+        for guest in GUESTS.all() {
             let Some(mut ends) = guest.free_control_ends() else {
                 was_any = true;
                 continue;

@@ -7,6 +7,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
 use vm::devices::pci::assigned::{LINE, Raised};
@@ -88,6 +89,6 @@ pub fn leave(me: &PerCpu) {
     deliver_raised(me, None);
 }
 
-fn guest_of(owner: Owner) -> Option<&'static Guest> {
-    GUESTS.get()?.all.get(usize::from(owner.guest))
+fn guest_of(owner: Owner) -> Option<Arc<Guest>> {
+    GUESTS.at(owner.guest.into())
 }

@@ -133,8 +133,7 @@ fn is_of_the_host(memory: PhysRange) -> bool {
 }
 
 fn end_owners(memory: PhysRange, found: &Found) {
-    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-    for instance in guests.iter().filter_map(|guest| guest.run::<Instance>()) {
+    for instance in GUESTS.all().filter_map(|guest| guest.run::<Instance>()) {
         let slots = instance.machine.memory().slots().iter();
         let damaged = slots.filter_map(|slot| {
             let range = PhysRange::from_start(PhysAddr(slot.physical), slot.bytes)?;

@@ -3,7 +3,8 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`guest`], [`console`] | a guest of the bundle: its status, its orders, its console |
+//! | [`configuration`] | the host's configuration and its files |
+//! | [`guest`], [`console`] | a guest: its status, its orders, its console |
 //! | [`instance`] | one run of a guest, shared by its vCPUs |
 //! | [`task`] | a vCPU: the loop from entry to exit and back |
 //! | [`executive`] | the vCPUs of one CPU, and what it does for the guests whose home it is |
@@ -21,6 +22,7 @@
 //! | `faults` | in the test image, a device that writes to memory |
 
 pub mod assigned;
+pub mod configuration;
 pub mod console;
 pub mod device_interrupts;
 pub mod disks;

@@ -109,8 +109,7 @@ impl Stream {
     /// The disk's guest is to work for it.
     fn wake(&self) {
         if !self.has_news.swap(true, Ordering::AcqRel) {
-            let guest = GUESTS.get().and_then(|guests| guests.all.get(self.guest as usize));
-            guest.into_iter().for_each(|guest| guest.poll_devices());
+            GUESTS.at(self.guest).into_iter().for_each(|guest| guest.poll_devices());
         }
     }
 }

@@ -99,8 +99,7 @@ pub fn leave(staged: Staged, reason: Reason, asked: u64, last_words: &mut dyn Fn
 
 /// No PCI function reaches a guest's memory when the next image uses it for something else.
 fn take_functions_back() {
-    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-    guests.iter().filter_map(|guest| guest.run::<Instance>()).for_each(|run| run.take_functions_back());
+    GUESTS.all().filter_map(|guest| guest.run::<Instance>()).for_each(|run| run.take_functions_back());
     under_way::finish_all();
 }
 

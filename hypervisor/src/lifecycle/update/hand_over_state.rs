@@ -142,8 +142,8 @@ impl HandOverState {
     /// Returns whether every guest still is what it was when this was packed, and no memory has been found damaged
     /// since.
     pub fn is_current(&self) -> bool {
-        let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
         let is_same_memory = self.retired == retired::count();
-        is_same_memory && self.guests.iter().zip(guests).all(|(packed, guest)| guest_state::now(guest).is_as(packed))
+        is_same_memory
+            && self.guests.iter().zip(GUESTS.all()).all(|(packed, guest)| guest_state::now(&guest).is_as(packed))
     }
 }
