@@ -3,7 +3,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
+use core::{fmt, mem};
 
 use crate::error::Problem;
 use crate::guest::{GuestConfig, OnPanic};
@@ -138,6 +138,15 @@ impl Manifest {
             self.guests.insert(at, removed);
             Refused::Problem(problem)
         })
+    }
+
+    /// The manifest without the files that nobody needs.
+    #[must_use]
+    pub fn with_needed_files(mut self) -> Self {
+        let mut files = mem::take(&mut self.files);
+        files.retain(|file| self.needs(&file.name));
+        self.files = files;
+        self
     }
 
     /// Returns whether a guest, or the host itself, needs the file of this name.

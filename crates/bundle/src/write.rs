@@ -6,6 +6,8 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use serde::Serialize;
+
 use crate::archive::{HEADER_BYTES, MAGIC, PADDING_BYTES, TRAILER_NAME};
 use crate::error::{BundleError, Problem};
 use crate::guest::GuestConfig;
@@ -46,34 +48,40 @@ pub(crate) fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
     let mut content = MANIFEST_MAGIC.to_vec();
     let version = manifest.version();
     content.extend(version.to_le_bytes());
-    content.extend(postcard::to_allocvec(manifest).unwrap_or_default());
+    content = extended(content, manifest);
     if version > OLDEST_MANIFEST_VERSION {
-        content.extend(postcard::to_allocvec(&manifest.added()).unwrap_or_default());
+        content = extended(content, &manifest.added());
     }
     if version > VERSION_5 {
-        content.extend(postcard::to_allocvec(&manifest.added_later()).unwrap_or_default());
+        content = extended(content, &manifest.added_later());
     }
     if version > VERSION_6 {
-        content.extend(postcard::to_allocvec(&manifest.networks()).unwrap_or_default());
+        content = extended(content, &manifest.networks());
     }
     if version > VERSION_7 {
-        content.extend(postcard::to_allocvec(&manifest.sockets()).unwrap_or_default());
+        content = extended(content, &manifest.sockets());
     }
     if version > VERSION_8 {
-        content.extend(postcard::to_allocvec(&manifest.lines()).unwrap_or_default());
+        content = extended(content, &manifest.lines());
     }
     if version > VERSION_9 {
-        content.extend(postcard::to_allocvec(&manifest.virtual_functions()).unwrap_or_default());
+        content = extended(content, &manifest.virtual_functions());
     }
     if version > VERSION_10 {
-        content.extend(postcard::to_allocvec(&manifest.tables()).unwrap_or_default());
-        content.extend(postcard::to_allocvec(&manifest.disks()).unwrap_or_default());
+        content = extended(content, &manifest.tables());
+        content = extended(content, &manifest.disks());
     }
     if version > VERSION_11 {
-        content.extend(postcard::to_allocvec(&manifest.limited()).unwrap_or_default());
+        content = extended(content, &manifest.limited());
     }
     content.extend(crc32(&content).to_le_bytes());
     content
+}
+
+/// The content with a value behind it.
+fn extended<T: Serialize>(content: Vec<u8>, value: &T) -> Vec<u8> {
+    // A vector takes everything.
+    postcard::to_extend(value, content).unwrap_or_default()
 }
 
 /// Appends one entry.

@@ -149,7 +149,7 @@ fn a_host_without_a_bundle_takes_guests() -> Result<()> {
     host.beats(A, 5)?;
     stop(&mut host, A)?;
     host.order(RequestBody::VmDelete { name: named(A) })?;
-    ensure!(host.client()?.files()?.is_empty(), "a file that nobody needs was handed over");
+    ensure!(host.client()?.files()?.is_empty(), "a file that nobody needs is listed");
     host.powers_off()
 }
 

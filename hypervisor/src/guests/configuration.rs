@@ -17,9 +17,9 @@ use crate::guests::guest::{GUESTS, Guest};
 static BUNDLE: Once<Opened> = Once::new();
 /// The configuration of a host without a bundle.
 static NO_BUNDLE: HostConfig = HostConfig::EMPTY;
-/// Files that were sent.
+/// Files that were sent. Those that a guest needs are handed over.
 static SENT: Mutex<Vec<Arc<SentFile>>> = Mutex::new(Vec::new());
-/// Changes since this image has begun.
+/// Changes of the guests' configurations since this image has begun.
 static CHANGES: AtomicU32 = AtomicU32::new(0);
 
 struct Opened {
@@ -92,7 +92,6 @@ pub fn was_sent(name: &str) -> bool {
 pub fn keep(file: SentFile) {
     if !was_sent(&file.record.name) && !is_bundled(&file.record.name) {
         SENT.lock().push(Arc::new(file));
-        note_change();
     }
 }
 
@@ -105,10 +104,9 @@ pub fn is_bundled(name: &str) -> bool {
 pub fn forget(name: &str) {
     let mut sent = SENT.lock();
     let removed = sent.iter().position(|file| file.record.name == name).map(|at| sent.swap_remove(at));
+    // Its frames are given back with this: not under the lock.
     drop(sent);
-    if removed.is_some() {
-        note_change();
-    }
+    drop(removed);
 }
 
 /// The files that the host has, for as long as somebody reads them.

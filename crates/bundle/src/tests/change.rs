@@ -123,6 +123,25 @@ fn a_composed_bundle_is_the_one_that_is_built_at_once() {
 }
 
 #[test]
+fn a_guest_that_is_added_needs_no_newer_version_than_one_of_the_boot() {
+    // So that the image of release 0.1.0 goes on with it.
+    let mut manifest = running();
+    manifest.add(addition("b")).expect("added");
+    assert_eq!(manifest.to_content()[4..6], OLDEST_MANIFEST_VERSION.to_le_bytes());
+}
+
+#[test]
+fn files_that_nobody_needs_are_left_out() {
+    let mut manifest = running();
+    manifest.files.push(FileRecord { name: "spare".to_string(), bytes: 7, crc32: 0 });
+    assert_eq!(manifest.clone().with_needed_files(), running());
+    manifest.remove("debian").expect("removed");
+    manifest.host.image = Some("spare".to_string());
+    let left: Vec<String> = manifest.with_needed_files().files.into_iter().map(|file| file.name).collect();
+    assert_eq!(left, ["spare"]);
+}
+
+#[test]
 fn a_file_that_is_gone_or_another_ends_the_composition() {
     let gone = Err(FileGone("initrd.img".to_string()));
     let mut files: BTreeMap<&str, &[u8]> = FILES.into_iter().collect();

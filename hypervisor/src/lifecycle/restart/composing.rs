@@ -32,7 +32,7 @@ impl Composition {
         if change == 0 {
             return Ok(None);
         }
-        let composer = Composer::new(&configuration::manifest());
+        let composer = Composer::new(&configuration::manifest().with_needed_files());
         let frames = FRAMES.lock().allocate(composer.bytes() as u64, PageSize::Kib4);
         let frames = frames.map_err(|_| StageError::OutOfMemory("the changed configuration and its files"))?;
         let (files, frames) = (Files::now(), OwnedFrames::new(frames));
