@@ -67,7 +67,8 @@ pub enum VmCommand {
 #[derive(Debug, Args)]
 pub struct VmCreate {
     /// A host.toml with one [[guest]] that describes it; its other sections are passed over
-    #[arg(conflicts_with_all = ["name", "kernel", "initrd", "memory", "vcpus", "cmdline"], required_unless_present = "kernel")]
+    #[arg(required_unless_present = "kernel")]
+    #[arg(conflicts_with_all = ["name", "kernel", "initrd", "memory", "vcpus", "cmdline"])]
     pub file: Option<PathBuf>,
     /// Its name
     #[arg(long, requires = "kernel")]

@@ -18,8 +18,10 @@ pub const RULES: &[Rule] = &[
     ("a_warm_restart_begins_with_the_changed_configuration", a_restart_begins_with_the_changed_configuration),
 ];
 
-pub const LONG_RULES: &[Rule] =
-    &[("a_host_without_a_bundle_takes_guests_and_hands_them_over", a_host_without_a_bundle_takes_guests)];
+pub const LONG_RULES: &[Rule] = &[
+    ("a_host_without_a_bundle_takes_guests_and_hands_them_over", a_host_without_a_bundle_takes_guests),
+    ("a_thousand_guests_that_have_gone_hold_no_memory", a_thousand_guests_hold_no_memory),
+];
 
 const A: &str = "a";
 const B: &str = "b";
@@ -78,12 +80,7 @@ fn guests_come_and_go() -> Result<()> {
     start(&mut host, B)?;
     stop(&mut host, B)?;
     host.order(RequestBody::VmDelete { name: named(B) })?;
-    let free = free_bytes(&mut host)?;
-    for _ in 0..20 {
-        host.order(body.clone())?;
-        host.order(RequestBody::VmDelete { name: named(B) })?;
-    }
-    ensure!(free_bytes(&mut host)? == free, "20 guests that are gone hold {} bytes", free - free_bytes(&mut host)?);
+    come_and_go(&mut host, &body, 20)?;
     host.order(body.clone())?;
     start(&mut host, B)?;
     are_refused(&mut host, body)?;
@@ -108,6 +105,27 @@ fn guests_come_and_go() -> Result<()> {
     let last = beats.iter().rposition(|beat| *beat == 0).unwrap_or(0);
     ensure!(beats[last..].iter().copied().eq(0..(beats.len() - last) as u64), "b was interrupted: {beats:?}");
     ensure!(host.client()?.vms()?.len() == 1, "a is there again");
+    host.powers_off()
+}
+
+/// Guest b is created and deleted so often. No frame is lost.
+fn come_and_go(host: &mut Host, body: &RequestBody, times: usize) -> Result<()> {
+    let free = free_bytes(host)?;
+    for _ in 0..times {
+        host.order(body.clone())?;
+        host.order(RequestBody::VmDelete { name: named(B) })?;
+    }
+    let left = free_bytes(host)?;
+    ensure!(left == free, "{times} guests that are gone hold {} bytes", free.abs_diff(left));
+    Ok(())
+}
+
+fn a_thousand_guests_hold_no_memory() -> Result<()> {
+    let mut host = Recipe::new().start()?;
+    let body = create(&mut host, &beating(B)?)?;
+    come_and_go(&mut host, &body, 1)?;
+    host.allow(BOOT_LIMIT);
+    come_and_go(&mut host, &body, 1000)?;
     host.powers_off()
 }
 

@@ -15,7 +15,7 @@ use super::requests;
 use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::arch::{cpu, timer};
 use crate::guests::events::record;
-use crate::guests::guest::GUESTS;
+use crate::guests::slots::GUESTS;
 use crate::kernel::outcome;
 use crate::lifecycle::restart::{Preparation, Restart};
 use crate::lifecycle::update::hand_over_state::HandOverState;

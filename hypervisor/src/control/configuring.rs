@@ -15,8 +15,9 @@ use super::named::find;
 use crate::arch::memory::FRAMES;
 use crate::arch::percpu;
 use crate::guests::configuration::{self, runs};
-use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::guest::Guest;
 use crate::guests::pci::assignments;
+use crate::guests::slots::GUESTS;
 use crate::kernel::cpus;
 
 /// The most files collected for one page; a frame holds fewer.

@@ -16,7 +16,7 @@ use crate::arch::percpu::{BOOT_CPU, PerCpu};
 use crate::arch::virt::{Unavailable, Virt};
 use crate::guests::configuration;
 use crate::guests::executive::Executive;
-use crate::guests::guest::GUESTS;
+use crate::guests::slots::GUESTS;
 use crate::kernel::{console, cpus};
 use crate::lifecycle::restart::{self, Restart};
 use crate::lifecycle::update::{self, Settling};

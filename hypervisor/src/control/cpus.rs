@@ -14,7 +14,8 @@ use wire::{CpuInfo, CpuState, CpuVcpu, EventKind, Refusal, RefusalCode, ReplyBod
 use crate::arch::percpu::{self, BOOT_CPU};
 use crate::arch::{cpu, timer};
 use crate::guests::events::record;
-use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::guest::Guest;
+use crate::guests::slots::GUESTS;
 use crate::kernel::cpus;
 
 /// The most CPUs collected for one page; a frame holds fewer.

@@ -15,9 +15,10 @@ use crate::arch::{cpu, timer};
 use crate::guests::assigned;
 use crate::guests::assigned::plugging::{self, Arrival, Departure};
 use crate::guests::events::record;
-use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::guest::Guest;
 use crate::guests::instance::Instance;
 use crate::guests::pci::assignments::{self, Planned, Problem};
+use crate::guests::slots::GUESTS;
 
 /// The time after which it is checked again whether a function that leaves is nobody's.
 const POLL_US: u64 = 500;

@@ -11,7 +11,7 @@ use crate::arch::boot::{BUILD, newest_version};
 use crate::arch::memory::FRAMES;
 use crate::arch::strays;
 use crate::arch::{apic, speculation, stack, timer};
-use crate::guests::guest::GUESTS;
+use crate::guests::slots::GUESTS;
 use crate::kernel::cpus::{self, VIRTUALIZATION};
 use crate::kernel::inherited;
 use crate::kernel::platform::BOOT;

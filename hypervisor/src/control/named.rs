@@ -8,7 +8,8 @@ use alloc::vec::Vec;
 
 use wire::{Refusal, RefusalCode};
 
-use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::guest::Guest;
+use crate::guests::slots::GUESTS;
 
 /// The guest of this name.
 pub fn find(name: &str) -> Result<Arc<Guest>, Refusal> {

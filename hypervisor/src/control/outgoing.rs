@@ -19,7 +19,7 @@ use crate::arch::serial::Uart;
 use crate::arch::{cpu, timer};
 use crate::guests::console::{ControlEnds, LOOK_AGAIN_US};
 use crate::guests::events;
-use crate::guests::guest::GUESTS;
+use crate::guests::slots::GUESTS;
 use crate::kernel::console::log::{self, Follower, to_wire};
 use crate::kernel::inherited::Conversation;
 

@@ -12,7 +12,8 @@ use seal::PublicKey;
 use spin::{Mutex, Once};
 
 use crate::arch::memory::OwnedFrames;
-use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::guest::Guest;
+use crate::guests::slots::GUESTS;
 
 static BUNDLE: Once<Opened> = Once::new();
 /// The configuration of a host without a bundle.

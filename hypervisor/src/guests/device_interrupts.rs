@@ -16,8 +16,9 @@ use crate::arch::percpu::{self, BOOT_CPU, PerCpu};
 use crate::arch::{cpu, device_vectors, strays};
 use crate::guests::assigned::functions::Function;
 use crate::guests::assigned::routes::{self, Owner, Route};
-use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::guest::Guest;
 use crate::guests::instance::Instance;
+use crate::guests::slots::GUESTS;
 
 /// Takes what functions have sent to the calling CPU and interrupts their guests. The vCPU that the CPU is about to
 /// enter, `running` (its guest's run and its own number), need not be notified.

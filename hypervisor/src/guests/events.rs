@@ -7,7 +7,7 @@ use wire::{Event, EventKind};
 
 use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::arch::timer;
-use crate::guests::guest::GUESTS;
+use crate::guests::slots::GUESTS;
 use crate::kernel::inherited;
 use crate::kernel::timeline::{self, Name};
 

@@ -19,9 +19,9 @@ use alloc::string::String;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use bundle::{GuestConfig, limits};
+use bundle::GuestConfig;
 use sched::Whereabouts;
 use spin::Mutex;
 use vm::machine::ExitStatistics;
@@ -35,19 +35,6 @@ use crate::arch::timer;
 use crate::guests::console::Console;
 use crate::guests::freeze::Freezer;
 use crate::guests::health::Health;
-
-/// All guests.
-pub static GUESTS: Guests = Guests::new();
-
-/// A slot for each guest that there can be. Each has a lock of its own, so that CPUs wait for one another only where
-/// they mean the same guest.
-pub struct Guests {
-    slots: [Mutex<Option<Arc<Guest>>>; limits::GUESTS],
-    /// A bit for each slot that has a guest.
-    taken: AtomicU64,
-}
-
-const _: () = assert!(limits::GUESTS <= u64::BITS as usize);
 
 /// One guest.
 pub struct Guest {
@@ -121,88 +108,6 @@ impl Order {
     pub const ALL: [Self; 6] = [Self::Stop, Self::Start, Self::Reset, Self::GiveUp, Self::Pause, Self::Resume];
 }
 
-/// The guests, by rising number.
-pub struct All {
-    guests: &'static Guests,
-    /// A bit for each slot that is still to be looked into.
-    left: u64,
-}
-
-impl Iterator for All {
-    type Item = Arc<Guest>;
-
-    // Once in the image: it is called in many places, and on no exit path.
-    #[inline(never)]
-    fn next(&mut self) -> Option<Arc<Guest>> {
-        while self.left != 0 {
-            let number = self.left.trailing_zeros();
-            self.left &= self.left - 1;
-            if let Some(guest) = self.guests.at(number) {
-                return Some(guest);
-            }
-        }
-        None
-    }
-}
-
-impl Guests {
-    const fn new() -> Self {
-        Self { slots: [const { Mutex::new(None) }; limits::GUESTS], taken: AtomicU64::new(0) }
-    }
-
-    /// The guests, by rising number.
-    pub fn all(&'static self) -> All {
-        All { guests: self, left: self.taken.load(Ordering::Acquire) }
-    }
-
-    /// The guest of this number.
-    pub fn at(&self, number: u32) -> Option<Arc<Guest>> {
-        self.slots.get(number as usize)?.lock().clone()
-    }
-
-    /// The guest of this name.
-    pub fn named(&'static self, name: &str) -> Option<Arc<Guest>> {
-        self.all().find(|guest| guest.config.name == name)
-    }
-
-    /// Puts a guest into the slot of its number.
-    pub fn put(&self, guest: Arc<Guest>) {
-        let number = guest.number;
-        if let Some(slot) = self.slots.get(number as usize) {
-            *slot.lock() = Some(guest);
-            self.taken.fetch_or(1 << number, Ordering::AcqRel);
-        }
-    }
-
-    /// Takes the guest of this number out of its slot.
-    pub fn remove(&self, number: u32) {
-        let removed = self.slots.get(number as usize).and_then(|slot| {
-            self.taken.fetch_and(!(1 << number), Ordering::AcqRel);
-            slot.lock().take()
-        });
-        // This may be the last of it: not under the lock.
-        drop(removed);
-    }
-
-    /// The lowest number that no guest has.
-    pub fn free_number(&self) -> Option<u32> {
-        let number = self.taken.load(Ordering::Acquire).trailing_ones();
-        ((number as usize) < limits::GUESTS).then_some(number)
-    }
-
-    /// Returns whether no guest is being started, or is about to be.
-    pub fn is_none_starting(&'static self) -> bool {
-        self.all().all(|guest| {
-            guest.status().state != VmState::Loading && guest.orders.load(Ordering::Acquire) & Order::Start as u32 == 0
-        })
-    }
-
-    /// Returns whether every guest has ended, and nothing has been ordered.
-    pub fn are_done(&'static self) -> bool {
-        self.all().all(|guest| guest.status().state.has_ended() && guest.orders.load(Ordering::Acquire) == 0)
-    }
-}
-
 impl Guest {
     /// A guest of this number; its vCPUs are dealt out to these CPUs in turn, from `first` on.
     pub fn new(number: u32, config: GuestConfig, first: usize, cpus: &[u32]) -> Self {
@@ -255,6 +160,16 @@ impl Guest {
         self.orders.load(Ordering::Acquire) != 0 || self.carries_out.load(Ordering::Acquire)
     }
 
+    /// Returns whether it is being started, or is about to be.
+    pub fn is_starting(&self) -> bool {
+        self.status().state == VmState::Loading || self.orders.load(Ordering::Acquire) & Order::Start as u32 != 0
+    }
+
+    /// Returns whether it has ended, and nothing has been ordered.
+    pub fn is_done(&self) -> bool {
+        self.status().state.has_ended() && self.orders.load(Ordering::Acquire) == 0
+    }
+
     /// Asks the guest's CPU to do something.
     pub fn order(&self, order: Order) {
         self.orders.fetch_or(order as u32, Ordering::AcqRel);
@@ -282,7 +197,8 @@ impl Guest {
         *self.run.lock() = Some(Box::new(run));
     }
 
-    /// Takes the orders that wait, as a set of [`Order`] bits. For its CPU, which then calls [`Self::note_carried_out`].
+    /// Takes the orders that wait, as a set of [`Order`] bits. For its CPU, which then calls
+    /// [`Self::note_carried_out`].
     pub fn take_orders(&self) -> u32 {
         if self.orders.load(Ordering::Relaxed) == 0 {
             return 0;

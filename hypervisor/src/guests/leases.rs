@@ -4,7 +4,8 @@
 use wire::MAX_HOLD_MS;
 
 use crate::arch::{cpu, timer};
-use crate::guests::guest::{GUESTS, Guest, Order};
+use crate::guests::guest::{Guest, Order};
+use crate::guests::slots::GUESTS;
 
 /// The time for which a guest that another image has held is held on.
 const INHERITED_MS: u32 = 8_000;

@@ -15,9 +15,9 @@ use crate::arch::memory::FRAMES;
 use crate::arch::percpu::PerCpu;
 use crate::arch::{cpu, timer};
 use crate::guests::events::record;
-use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
 use crate::guests::instance::ending::Ending;
+use crate::guests::slots::GUESTS;
 use crate::kernel::ledger::retired;
 
 /// From one poll of the banks to the next.

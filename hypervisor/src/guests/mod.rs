@@ -4,6 +4,7 @@
 //! | module | subject |
 //! |---|---|
 //! | [`configuration`] | the host's configuration and its files |
+//! | [`slots`] | the guests that there are |
 //! | [`guest`], [`console`] | a guest: its status, its orders, its console |
 //! | [`instance`] | one run of a guest, shared by its vCPUs |
 //! | [`task`] | a vCPU: the loop from entry to exit and back |
@@ -41,6 +42,7 @@ pub mod networks;
 pub mod pci;
 pub mod placement;
 pub mod power_button;
+pub mod slots;
 pub mod sockets;
 pub mod task;
 pub mod virtio;

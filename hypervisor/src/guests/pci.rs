@@ -26,7 +26,7 @@ use wire::PciVirtualFunctions;
 
 use crate::arch::pci::Space as Registers;
 use crate::arch::{apic, cpu, fault, timer};
-use crate::guests::guest::GUESTS;
+use crate::guests::slots::GUESTS;
 use crate::kernel::iommu;
 use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};

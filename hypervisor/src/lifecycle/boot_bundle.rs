@@ -6,7 +6,8 @@ use alloc::sync::Arc;
 use bundle::Bundle;
 
 use crate::arch::memory;
-use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::guest::Guest;
+use crate::guests::slots::GUESTS;
 use crate::guests::{configuration, networks, sockets};
 use crate::kernel::cpus;
 use crate::kernel::platform::BOOT;

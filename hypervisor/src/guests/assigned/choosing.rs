@@ -18,8 +18,9 @@ use vm::devices::pci::assigned::Description;
 
 use super::resetting::{self, Reset};
 use super::serials;
-use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::guest::Guest;
 use crate::guests::pci::{self, assignments, groups};
+use crate::guests::slots::GUESTS;
 
 /// Functions that guests have, or that are reset with one that a guest has.
 static OWNERS: Mutex<Vec<Owned>> = Mutex::new(Vec::new());

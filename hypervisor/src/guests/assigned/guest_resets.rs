@@ -20,8 +20,8 @@ use vm::devices::pci::assigned::Phase;
 use super::choosing::guest_of;
 use super::functions::Function;
 use super::{stopping, under_way, virtual_functions};
-use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
+use crate::guests::slots::GUESTS;
 use crate::guests::{events, pci};
 
 /// Takes the steps that are due; `may_begin`: those that are wanted begin. Returns how resets have ended that no guest

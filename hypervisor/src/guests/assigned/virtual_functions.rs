@@ -20,8 +20,8 @@ use vm::devices::pci::assigned::{Phase, VirtualFunctions as Known};
 use super::choosing::guest_of;
 use super::functions::Function;
 use super::{stopping, under_way};
-use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
+use crate::guests::slots::GUESTS;
 use crate::guests::{events, pci};
 use crate::kernel::iommu::guests as iommu;
 

@@ -12,10 +12,11 @@ use wire::{EventKind, VmState};
 use super::standstill::{give_up, pause};
 use crate::arch::virt::{Unavailable, Virt};
 use crate::guests::events::record;
-use crate::guests::guest::{GUESTS, Guest, Order};
+use crate::guests::guest::{Guest, Order};
 use crate::guests::instance::Instance;
 use crate::guests::instance::ending::{Ending, fail};
 use crate::guests::placement;
+use crate::guests::slots::GUESTS;
 use crate::kernel::{ledger, outcome, places};
 
 /// Every guest whose home the CPU `me` is.

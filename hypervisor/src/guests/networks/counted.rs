@@ -8,7 +8,7 @@ use handover::layout::PortCounters;
 use switch::Figures;
 
 use super::port::{Lan, NETWORKS, Port};
-use crate::guests::guest::GUESTS;
+use crate::guests::slots::GUESTS;
 use crate::kernel::inherited;
 
 /// The counters of every port, as a record has them.

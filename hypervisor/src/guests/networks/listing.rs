@@ -9,7 +9,8 @@ use wire::{NetDrops, NetFrames, NetPort, ReplyBody, page};
 
 use super::port::{Lan, NETWORKS};
 use crate::arch::timer;
-use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::guest::Guest;
+use crate::guests::slots::GUESTS;
 
 /// The most ports collected for one page; a frame holds fewer.
 const PAGE_PORTS: usize = 64;

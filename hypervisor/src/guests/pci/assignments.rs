@@ -16,7 +16,8 @@ use pci::{AssignError, Assignment, Bdf, Changes, Selector, reset};
 use spin::Mutex;
 
 use super::{SURVEY, Survey, probe_everything};
-use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::guest::Guest;
+use crate::guests::slots::GUESTS;
 use crate::kernel::inherited;
 use crate::kernel::iommu::guests as iommu;
 

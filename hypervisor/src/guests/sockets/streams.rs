@@ -17,7 +17,7 @@ use vm::memory::GuestMemory;
 use super::port::{find, with};
 use crate::arch::cpu;
 use crate::guests::forwarding::Run;
-use crate::guests::guest::GUESTS;
+use crate::guests::slots::GUESTS;
 
 /// Packets that one turn sends.
 const PACKETS: usize = 32;

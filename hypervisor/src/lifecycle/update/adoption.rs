@@ -21,8 +21,9 @@ use self::restoring::Restoring;
 use crate::arch::cpu_local;
 use crate::arch::virt::Virt;
 use crate::guests::configuration;
-use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::guest::Guest;
 use crate::guests::instance::Instance;
+use crate::guests::slots::GUESTS;
 use crate::guests::task::Task;
 use crate::kernel::inherited;
 

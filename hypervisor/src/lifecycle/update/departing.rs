@@ -15,8 +15,8 @@ use crate::arch::cpu;
 use crate::arch::percpu::{BOOT_CPU, PerCpu};
 use crate::guests::device_interrupts;
 use crate::guests::executive::Executive;
-use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
+use crate::guests::slots::GUESTS;
 use crate::kernel::inherited::Conversation;
 
 /// The control channel's conversation, on the CPU that serves the channel.

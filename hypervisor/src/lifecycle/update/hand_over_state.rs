@@ -18,8 +18,8 @@ use super::guest_state;
 use crate::arch::memory::{FRAMES, OwnedFrames};
 use crate::arch::percpu::BOOT_CPU;
 use crate::guests::events;
-use crate::guests::guest::GUESTS;
 use crate::guests::pci::assignments;
+use crate::guests::slots::GUESTS;
 use crate::kernel::inherited::Conversation;
 use crate::kernel::ledger::retired;
 

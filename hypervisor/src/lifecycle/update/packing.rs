@@ -18,9 +18,10 @@ use zerocopy::IntoBytes as _;
 use super::guest_state;
 use super::hand_over_state::HandOverState;
 use crate::guests::console::{INPUT_BYTES, OUTPUT_BYTES};
-use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::guest::Guest;
 use crate::guests::instance::Instance;
 use crate::guests::networks;
+use crate::guests::slots::GUESTS;
 
 /// Behind a block's first page: CPUID's leaves; the XSAVE area; version 3's PCI functions.
 const POLICY_TAIL_BYTES: u64 = 2 * PAGE_BYTES;
