@@ -14,11 +14,13 @@ use zerocopy::IntoBytes as _;
 use crate::config::{Config, Guest, Image};
 use crate::image;
 
+/// A file: its name in the bundle, or on the host, and its content.
+pub type NamedFile = (String, Vec<u8>);
+
 /// Files on their way into a bundle. A file that several guests use is taken once.
 #[derive(Default)]
 struct Files {
-    /// Name in the bundle and content.
-    taken: Vec<(String, Vec<u8>)>,
+    taken: Vec<NamedFile>,
     /// By canonical path: the name in the bundle.
     names: HashMap<PathBuf, String>,
 }
@@ -46,7 +48,7 @@ pub fn build(config: &Config, usual_image: Option<&Path>) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// A file cannot be read, or the guest cannot be.
-pub fn addition(guest: &Guest) -> Result<(Manifest, Vec<(String, Vec<u8>)>)> {
+pub fn addition(guest: &Guest) -> Result<(Manifest, Vec<NamedFile>)> {
     let mut files = Files::default();
     let mut config = compile(guest, &mut files)?;
     let named = |content: &[u8]| image::digest(content).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
