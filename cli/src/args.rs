@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line.
 
+mod config;
 mod cpu;
 mod image;
 mod net;
@@ -19,6 +20,7 @@ use clap::{Args, Parser, Subcommand, value_parser};
 use clap_complete::Shell;
 use wire::MAX_CONFIRM_SECONDS;
 
+pub use self::config::{ConfigCommand, FileCommand};
 pub use self::cpu::{CpuCommand, CpuOrder};
 pub use self::image::{ImageCommand, KeyCommand};
 pub use self::net::{NetCommand, NetShow};
@@ -28,7 +30,7 @@ pub use self::records::{LogArgs, RecordArgs};
 pub use self::target::Target;
 pub use self::timeline::TimelineArgs;
 pub use self::top::TopArgs;
-pub use self::vm::{VmCommand, VmEnd, VmOrder, VmShutdown, VmWait, Vms};
+pub use self::vm::{VmCommand, VmCreate, VmEnd, VmOrder, VmSet, VmShutdown, VmWait, Vms};
 use crate::consent::Consent;
 
 /// Operate hosts of Baton, the hypervisor that can be replaced while guests run.
@@ -86,6 +88,18 @@ pub enum Command {
         /// The command [default: list]
         #[command(subcommand)]
         command: Option<PciCommand>,
+    },
+    /// The configuration of a running host
+    Config {
+        /// The command.
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Files from which the guests of a running host start
+    File {
+        /// The command.
+        #[command(subcommand)]
+        command: FileCommand,
     },
     /// Networks between the guests of a running host
     Net {

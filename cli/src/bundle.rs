@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ::bundle::{Bundle, Devices, GuestConfig, HostConfig, write};
+use ::bundle::{Bundle, Devices, GuestConfig, HostConfig, Manifest, write};
 use anyhow::{Context as _, Result, anyhow};
 use seal::{PublicKey, Seal, SealedKind, SecretKey, Trust};
 use wire::HostInfo;
@@ -14,11 +14,13 @@ use zerocopy::IntoBytes as _;
 use crate::config::{Boot, Config, Guest, Image};
 use crate::{disk_boot, image, paths};
 
+/// A file: its name in the bundle, or on the host, and its content.
+pub type NamedFile = (String, Vec<u8>);
+
 /// Files on their way into a bundle. A file that several guests use is taken once.
 #[derive(Default)]
 struct Files {
-    /// Name in the bundle and content.
-    taken: Vec<(String, Vec<u8>)>,
+    taken: Vec<NamedFile>,
     /// By canonical path: the name in the bundle.
     names: HashMap<PathBuf, String>,
 }
@@ -41,6 +43,23 @@ pub fn build(config: &Config, usual_image: Option<&Path>) -> Result<Vec<u8>> {
     let host = HostConfig { when_done, image, trusted_keys, allow_downgrade, networks, control_keys, is_serial_open };
     let files: Vec<_> = files.taken.iter().map(|(name, content)| (name.as_str(), content.as_slice())).collect();
     write::build(host, guests, &files).with_context(|| format!("{} cannot be bundled", config.path.display()))
+}
+
+/// Describes one guest for a host that runs: a manifest, and its files by the names that the host gives them.
+///
+/// # Errors
+/// A file cannot be read, or the guest cannot be.
+pub fn addition(guest: &Guest) -> Result<(Manifest, Vec<NamedFile>)> {
+    let mut files = Files::default();
+    let mut config = compile(guest, &mut files)?;
+    let named = |content: &[u8]| image::digest(content).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let names: HashMap<String, String> =
+        files.taken.iter().map(|(name, content)| (name.clone(), named(content))).collect();
+    let all = [&mut config.kernel].into_iter().chain(&mut config.initrd).chain(&mut config.modules);
+    all.for_each(|name| *name = names.get(name).cloned().unwrap_or_default());
+    let files = files.taken.into_iter().map(|(name, content)| (names[&name].clone(), content)).collect();
+    let manifest = Manifest { guests: vec![config], ..Manifest::default() };
+    Ok((manifest, files))
 }
 
 /// Returns the bundle with a seal behind it that this key has signed.

@@ -15,6 +15,7 @@ use crate::keys;
 use crate::paths::default_image;
 use crate::size::Size;
 
+mod configuring;
 mod console;
 mod cpu;
 mod down;
@@ -52,6 +53,8 @@ pub fn run(target: &Target, command: Command) -> Result<u8> {
         Command::Down { consent, timeout } => down::run(target, consent, timeout),
         Command::Vm { command } => vm::run(target, &command),
         Command::Cpu { command } => cpu::run(target, &command),
+        Command::Config { command } => configuring::show(target, &command),
+        Command::File { command } => configuring::files(target, &command),
         Command::Net { command } => net::run(target, &command),
         Command::Pci { format, command } => pci::run(target, &command.unwrap_or(PciCommand::List(format))),
         Command::Log(args) => records::log(target, &args),

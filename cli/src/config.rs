@@ -27,6 +27,7 @@ mod check_trust;
 mod devices;
 mod names;
 mod read;
+pub mod show;
 #[cfg(test)]
 mod tests;
 

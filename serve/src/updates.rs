@@ -258,6 +258,7 @@ pub fn perform(
         let checked = match kind {
             UploadKind::Image => image::check_for(&file, &host, how.allow_downgrade),
             UploadKind::Bundle => bundle::check_for(&file, &host, how.allow_downgrade),
+            UploadKind::File => Ok(()),
         };
         checked.map_err(|error| NotSent(format!("the file is not sent: {error:#}")))?;
         client.upload(kind, &file, |there| progress(Step::Sending, there))?;

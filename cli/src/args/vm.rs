@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 
 use super::Format;
 use crate::consent::Consent;
+use crate::size::Size;
 
 /// A command for virtual machines.
 #[derive(Debug, Subcommand)]
@@ -25,6 +26,12 @@ pub enum VmCommand {
     Pause(VmOrder),
     /// Resume paused machines
     Resume(VmOrder),
+    /// Add a machine to the running host and start it; its files are sent once
+    Create(VmCreate),
+    /// Remove machines that do not run from the host; their memory is free then
+    Delete(VmOrder),
+    /// Change a machine's settings; those of its next start while it does not run
+    Set(VmSet),
     /// Reset machines: they start again from their kernels
     Reset(VmEnd),
     /// Write a machine's memory and registers to a core file for gdb and crash; a running one pauses meanwhile
@@ -54,6 +61,59 @@ pub enum VmCommand {
         #[arg(long, default_value_t = 2.0)]
         linger: f64,
     },
+}
+
+/// The description of a new virtual machine.
+#[derive(Debug, Args)]
+pub struct VmCreate {
+    /// A host.toml with one [[guest]] that describes it; its other sections are passed over
+    #[arg(required_unless_present = "kernel")]
+    #[arg(conflicts_with_all = ["name", "kernel", "initrd", "memory", "vcpus", "cmdline"])]
+    pub file: Option<PathBuf>,
+    /// Its name
+    #[arg(long, requires = "kernel")]
+    pub name: Option<String>,
+    /// The file with its kernel
+    #[arg(long, value_name = "FILE", requires_all = ["name", "memory"])]
+    pub kernel: Option<PathBuf>,
+    /// The file with its initial RAM disk
+    #[arg(long, value_name = "FILE", requires = "kernel")]
+    pub initrd: Option<PathBuf>,
+    /// Its memory, as 512MiB or 2GiB
+    #[arg(long, value_name = "SIZE", requires = "kernel")]
+    pub memory: Option<Size>,
+    /// Its vCPUs [default: 1]
+    #[arg(long, value_name = "NUMBER", requires = "kernel")]
+    pub vcpus: Option<u32>,
+    /// Its kernel's command line
+    #[arg(long, value_name = "TEXT", requires = "kernel")]
+    pub cmdline: Option<String>,
+    /// Leave it stopped
+    #[arg(long)]
+    pub no_start: bool,
+}
+
+/// Settings of a virtual machine.
+#[derive(Debug, Args)]
+#[group(id = "settings", required = true, multiple = true, args = ["weight", "on_panic", "autostart", "vcpus", "memory"])]
+pub struct VmSet {
+    /// The virtual machine
+    pub vm: String,
+    /// Its share where several vCPUs have one CPU, from 1 to 1024; at once
+    #[arg(long, value_name = "NUMBER")]
+    pub weight: Option<u32>,
+    /// What the host does when its kernel has panicked or hangs: throttle, stop, reset, dump or ignore
+    #[arg(long, value_name = "ACTION")]
+    pub on_panic: Option<String>,
+    /// Whether it starts with the host: true or false
+    #[arg(long, value_name = "BOOL")]
+    pub autostart: Option<bool>,
+    /// Its vCPUs, from 1 to 512; while it does not run
+    #[arg(long, value_name = "NUMBER")]
+    pub vcpus: Option<u32>,
+    /// Its memory, as 512MiB or 2GiB; while it does not run
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Size>,
 }
 
 /// The virtual machines that an order is for.

@@ -184,6 +184,9 @@ fn is_repeatable(body: &RequestBody) -> bool {
             | RequestBody::Timeline { .. }
             | RequestBody::PciList { .. }
             | RequestBody::NetList { .. }
+            | RequestBody::Config { .. }
+            | RequestBody::FileList { .. }
+            | RequestBody::VmSet { .. }
             | RequestBody::Iommus
             | RequestBody::Vulnerabilities
             | RequestBody::UploadBegin { .. }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Questions to a host, page by page.
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
+use bundle::Manifest;
 use wire::{
-    ControlKey, CpuInfo, Event, HostInfo, IommuUnit, LogRecord, NetPort, PciFunction, PciSurvey, ReplyBody,
+    ControlKey, CpuInfo, Event, FileInfo, HostInfo, IommuUnit, LogRecord, NetPort, PciFunction, PciSurvey, ReplyBody,
     RequestBody, TimelinePage, TimelinePlace, VmInfo, Vulnerability,
 };
 
@@ -11,6 +12,8 @@ use super::{Client, unexpected};
 
 /// Records asked for at a time.
 const PAGE_LIMIT: u16 = 256;
+/// Attempts to read a configuration that changes meanwhile.
+const TRIES: usize = 5;
 
 /// The data that the host before this one left in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +111,50 @@ impl Client {
             match self.request(RequestBody::NetList { from_index })? {
                 ReplyBody::NetPorts { ports, next_index } => {
                     all.extend(ports);
+                    match next_index {
+                        Some(next) if next > from_index => from_index = next,
+                        _ => return Ok(all),
+                    }
+                }
+                other => bail!(unexpected(&other)),
+            }
+        }
+    }
+
+    /// Returns the host's configuration.
+    pub fn config(&mut self) -> Result<Manifest> {
+        for _ in 0..TRIES {
+            if let Ok(manifest) = Manifest::from_content(&self.config_content()?) {
+                return Ok(manifest);
+            }
+        }
+        bail!("the host's configuration changes while it is read, or this tool is too old for it")
+    }
+
+    fn config_content(&mut self) -> Result<Vec<u8>> {
+        let mut content = Vec::new();
+        loop {
+            let from_byte = u32::try_from(content.len()).context("the configuration is too long")?;
+            match self.request(RequestBody::Config { from_byte })? {
+                ReplyBody::Config { bytes, total_bytes } => {
+                    let is_last = bytes.is_empty() || content.len() + bytes.len() >= total_bytes as usize;
+                    content.extend(bytes);
+                    if is_last {
+                        return Ok(content);
+                    }
+                }
+                other => bail!(unexpected(&other)),
+            }
+        }
+    }
+
+    /// Returns the files from which the host's guests start.
+    pub fn files(&mut self) -> Result<Vec<FileInfo>> {
+        let (mut all, mut from_index) = (Vec::new(), 0);
+        loop {
+            match self.request(RequestBody::FileList { from_index })? {
+                ReplyBody::Files { files, next_index } => {
+                    all.extend(files);
                     match next_index {
                         Some(next) if next > from_index => from_index = next,
                         _ => return Ok(all),

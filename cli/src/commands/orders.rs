@@ -32,6 +32,9 @@ pub(super) const RESUME: Order =
 pub(super) const RESET: Order =
     Order { verb: "reset", done: "reset", body: |name| RequestBody::VmReset { name }, all: VmState::ALIVE };
 
+pub(super) const DELETE: Order =
+    Order { verb: "delete", done: "deleted", body: |name| RequestBody::VmDelete { name }, all: VmState::ENDED };
+
 /// The machines that an order is for, each once.
 ///
 /// # Errors

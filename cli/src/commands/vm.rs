@@ -15,7 +15,7 @@ use signal_hook::flag;
 use wire::{VmInfo, VmState};
 
 use super::orders::{self, Order, check_name};
-use super::{DONE, connect, console, perf, seconds, shutdown};
+use super::{DONE, configuring, connect, console, perf, seconds, shutdown};
 use crate::args::{Format, Target, VmCommand, VmEnd, VmOrder};
 use crate::client::Client;
 use crate::consent::Ending;
@@ -41,6 +41,9 @@ pub(super) fn run(target: &Target, command: &VmCommand) -> Result<u8> {
         }
         VmCommand::Pause(vms) => order(&mut client, vms, &orders::PAUSE),
         VmCommand::Resume(vms) => order(&mut client, vms, &orders::RESUME),
+        VmCommand::Create(order) => configuring::create(&mut client, order),
+        VmCommand::Delete(vms) => order(&mut client, vms, &orders::DELETE),
+        VmCommand::Set(order) => configuring::set(&mut client, order),
         VmCommand::Reset(vms) => end(&mut client, vms, &orders::RESET),
         VmCommand::Dump { vm, output } => dump(&mut client, vm, output.as_deref()),
         VmCommand::Perf { vm, seconds, format } => {

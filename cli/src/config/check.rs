@@ -71,9 +71,6 @@ struct Taken {
 }
 
 fn check_count(root: &Section<'_, '_>, guests: usize) {
-    if guests == 0 {
-        root.complain(None, "there are no guests; add a [[guest]] with name, kernel and memory");
-    }
     if guests > limits::GUESTS {
         root.complain(None, format_args!("there are {guests} guests; at most {} are possible", limits::GUESTS));
     }

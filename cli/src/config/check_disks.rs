@@ -9,9 +9,9 @@ use super::read::{Section, flag, number, rate, text};
 use crate::suggest::did_you_mean;
 
 /// The port that the protocol's servers have by themselves.
-const USUAL_PORT: u32 = 10_809;
+pub(super) const USUAL_PORT: u32 = 10_809;
 /// A storage guest that restarts is back within that.
-const USUAL_TIMEOUT_S: u32 = 60;
+pub(super) const USUAL_TIMEOUT_S: u32 = 60;
 /// The value of `cache` for a volatile one.
 const WRITE_BACK: &str = "writeback";
 

@@ -15,12 +15,37 @@ type Tables = [[u32; 256]; STRIDE];
 
 /// CRC-32 of a file's bytes, as [`crate::FileRecord::crc32`] states it.
 pub fn crc32(bytes: &[u8]) -> u32 {
-    let tables = tables();
-    // They have just been made of this length.
-    let Some(tables) = tables.first_chunk() else { return 0 };
-    let (chunks, rest) = bytes.as_chunks::<STRIDE>();
-    let value = chunks.iter().fold(!0, |value, chunk| step(tables, value, *chunk));
-    !rest.iter().fold(value, |value, &byte| value >> 8 ^ tables[0][usize::from(value as u8 ^ byte)])
+    let mut sum = Crc32::new();
+    sum.add(bytes);
+    sum.value()
+}
+
+/// The CRC-32 of bytes that come one piece after another.
+pub struct Crc32 {
+    tables: Vec<[u32; 256]>,
+    value: u32,
+}
+
+impl Crc32 {
+    /// That of no bytes.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
+        Self { tables: tables(), value: !0 }
+    }
+
+    /// Adds the next piece.
+    pub fn add(&mut self, bytes: &[u8]) {
+        // They were made of this length.
+        let Some(tables) = self.tables.first_chunk() else { return };
+        let (chunks, rest) = bytes.as_chunks::<STRIDE>();
+        let value = chunks.iter().fold(self.value, |value, chunk| step(tables, value, *chunk));
+        self.value = rest.iter().fold(value, |value, &byte| value >> 8 ^ tables[0][usize::from(value as u8 ^ byte)]);
+    }
+
+    /// The checksum of all pieces.
+    pub fn value(&self) -> u32 {
+        !self.value
+    }
 }
 
 fn step(tables: &Tables, value: u32, chunk: [u8; STRIDE]) -> u32 {

@@ -170,6 +170,27 @@ pub enum OnPanic {
     Ignore,
 }
 
+impl OnPanic {
+    /// Each with its word in `host.toml`.
+    pub const WORDS: [(Self, &'static str); 5] = [
+        (Self::Throttle, "throttle"),
+        (Self::Stop, "stop"),
+        (Self::Reset, "reset"),
+        (Self::Dump, "dump"),
+        (Self::Ignore, "ignore"),
+    ];
+
+    /// The action of this word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::WORDS.into_iter().find(|(_, its)| *its == word).map(|(action, _)| action)
+    }
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        Self::WORDS.into_iter().find(|(action, _)| *action == self).map_or("", |(_, word)| word)
+    }
+}
+
 /// A guest's performance counters: the vendor whose they are is the one that its CPU shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

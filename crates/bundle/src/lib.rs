@@ -25,6 +25,9 @@
 //! millisecond at boot is counted. [`Bundle::verify`] checks one file's bytes; [`Bundle::guest_files`] finds what a
 //! guest needs, so that a guest whose file is missing does not keep the others from running.
 //!
+//! A host's configuration changes while it runs ([`Settings`], [`Manifest::add`], [`Manifest::remove`]). The next image
+//! gets it as a bundle, which [`Composer`] writes a piece at a time.
+//!
 //! A seal may stand behind the archive's trailer (`seal::judge_bundle`), which readers of the archive pass over.
 //!
 //! The bytes are untrusted input: nothing here panics, and every count and length is bounded ([`limits`]).
@@ -36,7 +39,9 @@ extern crate alloc;
 extern crate std;
 
 mod archive;
+mod change;
 mod checksum;
+mod compose;
 mod control;
 mod cpu;
 mod disk;
@@ -53,7 +58,9 @@ mod uuid;
 mod vsock;
 pub mod write;
 
-pub use checksum::crc32;
+pub use change::{Refused, Settings};
+pub use checksum::{Crc32, crc32};
+pub use compose::{Composer, FileGone};
 pub use control::{ControlKeyConfig, ControlRole};
 pub use cpu::CpuModel;
 pub use disk::{DiskConfig, DiskLimits};

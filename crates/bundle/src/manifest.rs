@@ -70,6 +70,17 @@ pub struct HostConfig {
     pub is_serial_open: bool,
 }
 
+impl HostConfig {
+    /// The settings of a host without a bundle.
+    pub const EMPTY: Self = Self {
+        when_done: WhenDone::Stay,
+        image: None,
+        trusted_keys: Vec::new(),
+        allow_downgrade: None,
+        networks: Vec::new(),
+    };
+}
+
 /// The fields that version 5 adds, behind the [`Manifest`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Added {

@@ -19,7 +19,7 @@ use crate::manifest::{
 };
 use crate::tables::Tables;
 
-mod check;
+pub(crate) mod check;
 
 /// Bytes around the encoded manifest: magic and version before it, the checksum behind it.
 const MANIFEST_HEAD_BYTES: usize = 6;
@@ -136,7 +136,7 @@ impl<'a> Bundle<'a> {
     }
 }
 
-fn decode_manifest(content: &[u8]) -> Result<Manifest, Problem> {
+pub(crate) fn decode_manifest(content: &[u8]) -> Result<Manifest, Problem> {
     if content.len() > limits::MANIFEST_BYTES || !content.starts_with(&MANIFEST_MAGIC) {
         return Err(Problem::NoManifest);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rules of bundles.
 
+mod change;
 mod checksum;
 mod control;
 mod cpu;

@@ -6,6 +6,8 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use serde::Serialize;
+
 use crate::archive::{HEADER_BYTES, MAGIC, PADDING_BYTES, TRAILER_NAME};
 use crate::error::{BundleError, Problem};
 use crate::guest::GuestConfig;
@@ -46,31 +48,31 @@ pub(crate) fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
     let mut content = MANIFEST_MAGIC.to_vec();
     let version = manifest.version();
     content.extend(version.to_le_bytes());
-    content.extend(postcard::to_allocvec(manifest).unwrap_or_default());
+    content = extended(content, manifest);
     if version > OLDEST_MANIFEST_VERSION {
-        content.extend(postcard::to_allocvec(&manifest.added()).unwrap_or_default());
+        content = extended(content, &manifest.added());
     }
     if version > VERSION_5 {
-        content.extend(postcard::to_allocvec(&manifest.added_later()).unwrap_or_default());
+        content = extended(content, &manifest.added_later());
     }
     if version > VERSION_6 {
-        content.extend(postcard::to_allocvec(&manifest.networks()).unwrap_or_default());
+        content = extended(content, &manifest.networks());
     }
     if version > VERSION_7 {
-        content.extend(postcard::to_allocvec(&manifest.sockets()).unwrap_or_default());
+        content = extended(content, &manifest.sockets());
     }
     if version > VERSION_8 {
-        content.extend(postcard::to_allocvec(&manifest.lines()).unwrap_or_default());
+        content = extended(content, &manifest.lines());
     }
     if version > VERSION_9 {
-        content.extend(postcard::to_allocvec(&manifest.virtual_functions()).unwrap_or_default());
+        content = extended(content, &manifest.virtual_functions());
     }
     if version > VERSION_10 {
-        content.extend(postcard::to_allocvec(&manifest.tables()).unwrap_or_default());
-        content.extend(postcard::to_allocvec(&manifest.disks()).unwrap_or_default());
+        content = extended(content, &manifest.tables());
+        content = extended(content, &manifest.disks());
     }
     if version > VERSION_11 {
-        content.extend(postcard::to_allocvec(&manifest.limited()).unwrap_or_default());
+        content = extended(content, &manifest.limited());
     }
     if version > VERSION_12 {
         content.extend(postcard::to_allocvec(&manifest.control_fields()).unwrap_or_default());
@@ -79,9 +81,22 @@ pub(crate) fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
     content
 }
 
+/// The content with a value behind it.
+fn extended<T: Serialize>(content: Vec<u8>, value: &T) -> Vec<u8> {
+    // A vector takes everything.
+    postcard::to_extend(value, content).unwrap_or_default()
+}
+
 /// Appends one entry.
 pub(crate) fn append(archive: &mut Vec<u8>, name: &str, content: &[u8]) {
-    let numbers = [0, MODE, 0, 0, 1, 0, content.len() as u32, 0, 0, 0, 0, name.len() as u32 + 1, 0];
+    append_head(archive, name, content.len() as u32);
+    archive.extend(content);
+    pad(archive);
+}
+
+/// Appends what comes before the content of an entry. The archive's length is a multiple of what entries are padded to.
+pub(crate) fn append_head(archive: &mut Vec<u8>, name: &str, content_bytes: u32) {
+    let numbers = [0, MODE, 0, 0, 1, 0, content_bytes, 0, 0, 0, 0, name.len() as u32 + 1, 0];
     archive.extend(MAGIC);
     for number in numbers {
         archive.extend(format!("{number:08x}").bytes());
@@ -89,10 +104,8 @@ pub(crate) fn append(archive: &mut Vec<u8>, name: &str, content: &[u8]) {
     archive.extend(name.bytes());
     archive.push(0);
     pad(archive);
-    archive.extend(content);
-    pad(archive);
 }
 
-fn pad(archive: &mut Vec<u8>) {
+pub(crate) fn pad(archive: &mut Vec<u8>) {
     archive.resize(archive.len().next_multiple_of(PADDING_BYTES), 0);
 }

@@ -42,10 +42,19 @@ pub(crate) struct Entity {
     times: Times,
 }
 
+fn inverse(weight: Weight) -> u64 {
+    (1 << 32) / u64::from(weight.get())
+}
+
 impl Entity {
     pub(crate) fn new(weight: Weight, now: Ticks) -> Self {
-        let inverse_weight = (1 << 32) / u64::from(weight.get());
-        Self { weight, fraction: 0, inverse_weight, since: now, times: Times::default() }
+        Self { weight, fraction: 0, inverse_weight: inverse(weight), since: now, times: Times::default() }
+    }
+
+    /// Sets its weight, and returns the one before. Its time is booked.
+    pub(crate) fn set_weight(&mut self, weight: Weight) -> Weight {
+        self.inverse_weight = inverse(weight);
+        core::mem::replace(&mut self.weight, weight)
     }
 
     /// The virtual time that this entity spends in so many ticks of running.

@@ -129,6 +129,17 @@ impl<const N: usize> RunQueue<N> {
         }
     }
 
+    /// Gives an entity another weight, for the time from now on. Where it is awake, pick next.
+    pub fn set_weight(&mut self, slot: usize, weight: Weight, now: Ticks) {
+        self.charge_running(now);
+        let is_awake = !matches!(self.state(slot), None | Some(State::Blocked));
+        let Some((entity, _)) = self.entity_mut(slot) else { return };
+        let before = entity.set_weight(weight);
+        if is_awake {
+            self.total_weight = self.total_weight - u32::from(before.get()) + u32::from(weight.get());
+        }
+    }
+
     /// Takes an entity out, whatever it does, and says where its time went. If it was running, pick next.
     pub fn remove(&mut self, slot: usize, now: Ticks) -> Option<Times> {
         self.block(slot, now);

@@ -29,6 +29,9 @@ pub const MAX_CONSOLE_BYTES: usize = 1024;
 /// The longest that a machine is held for somebody who asks nothing, in milliseconds.
 pub const MAX_HOLD_MS: u32 = 60_000;
 
+/// The most bytes of the configuration that one message carries.
+pub const MAX_PAGE_BYTES: usize = 3072;
+
 /// The most bytes of a file that one message carries: what a frame has room for.
 pub const MAX_UPLOAD_BYTES: usize = 4032;
 

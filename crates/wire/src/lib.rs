@@ -55,18 +55,18 @@ pub use decode::{Decoder, FrameError};
 pub use encode::{EncodeError, bounded, encode};
 pub use frame::{
     Frame, MAX_CONFIRM_SECONDS, MAX_CONSOLE_BYTES, MAX_FRAME_BYTES, MAX_HOLD_MS, MAX_NAME_BYTES, MAX_PACKED_BYTES,
-    MAX_REASON_BYTES, MAX_TEXT_BYTES, MAX_UNPACKED_BYTES, MAX_UPLOAD_BYTES, VERSION,
+    MAX_PAGE_BYTES, MAX_REASON_BYTES, MAX_TEXT_BYTES, MAX_UNPACKED_BYTES, MAX_UPLOAD_BYTES, VERSION,
 };
 pub use quota::Quota;
 pub use reply::{
-    ApicMode, CpuInfo, CpuPerf, CpuState, CpuVcpu, DescriptorTable, ExitCount, ExitKind, GuestTicks, HostInfo,
-    IommuKind, IommuUnit, MAX_MEMORY_BYTES, MAX_PROFILE_WORDS, MAX_UPDATE_STEPS, MemoryRange, NetDrops, NetFrames,
-    NetPort, PciCost, PciFunction, PciPolicy, PciProgress, PciRange, PciSurvey, PciVirtualFunctions, PerfCounter,
-    PerfEvent, PerfState, ProfilePage, Refusal, RefusalCode, ReplyBody, Response, RestartReport, SegmentRegister,
-    TimelinePage, TimelinePlace, TimelinePoint, UpdateReport, UpdateSteps, VcpuPerf, VcpuRegisters, Verify,
-    Virtualization, VmInfo, VmState, Vulnerability,
+    ApicMode, CpuInfo, CpuPerf, CpuState, CpuVcpu, DescriptorTable, ExitCount, ExitKind, FileInfo, GuestTicks,
+    HostInfo, IommuKind, IommuUnit, MAX_MEMORY_BYTES, MAX_PROFILE_WORDS, MAX_UPDATE_STEPS, MemoryRange, NetDrops,
+    NetFrames, NetPort, PciCost, PciFunction, PciPolicy, PciProgress, PciRange, PciSurvey, PciVirtualFunctions,
+    PerfCounter, PerfEvent, PerfState, ProfilePage, Refusal, RefusalCode, ReplyBody, Response, RestartReport,
+    SegmentRegister, TimelinePage, TimelinePlace, TimelinePoint, UpdateReport, UpdateSteps, VcpuPerf, VcpuRegisters,
+    Verify, Virtualization, VmInfo, VmState, Vulnerability,
 };
-pub use request::{Request, RequestBody};
+pub use request::{Request, RequestBody, Subscription, UpdateBy, UploadKind, VmSettings};
 pub use role::Role;
 pub use session::{Challenge, ControlKey, NONCE_BYTES, SESSION_IDLE_S, Signed, statement};
 pub use stream::{Event, EventKind, Level, LogRecord, Stream};

@@ -34,6 +34,20 @@ pub use profile::{MAX_PROFILE_WORDS, ProfilePage};
 pub use timeline::{TimelinePage, TimelinePlace, TimelinePoint};
 pub use update::{MAX_UPDATE_STEPS, UpdateReport, UpdateSteps};
 
+/// A file from which machines start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct FileInfo {
+    /// Its name: in the bundle, or the digits of its SHA-256.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// True if it was sent, and can be removed.
+    pub is_sent: bool,
+    /// True if a machine or the host needs it.
+    pub is_needed: bool,
+}
+
 /// The answer to one request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Response {
@@ -165,6 +179,20 @@ pub enum ReplyBody {
     Challenge(Challenge),
     /// To [`crate::RequestBody::ControlKeys`]: all of them.
     ControlKeys(Vec<ControlKey>),
+    /// To [`crate::RequestBody::Config`].
+    Config {
+        /// At most [`crate::MAX_PAGE_BYTES`].
+        bytes: Vec<u8>,
+        /// The length of all of it.
+        total_bytes: u32,
+    },
+    /// To [`crate::RequestBody::FileList`].
+    Files {
+        /// A page of them.
+        files: Vec<FileInfo>,
+        /// First index of the next page; `None` after the last one.
+        next_index: Option<u32>,
+    },
 }
 
 /// The reason why a request was not carried out; nothing has changed.

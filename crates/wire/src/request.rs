@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Signed, Subscription, TimelinePlace, UpdateBy, UploadKind};
 
+mod parts;
+pub use parts::{Subscription, UpdateBy, UploadKind, VmSettings};
+
 /// A question or an order, with the number its answer will carry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
@@ -273,6 +276,38 @@ pub enum RequestBody {
     ControlKeys,
     /// Take a control key's role away: its sessions end. This holds until the machine is reset, also across updates.
     RevokeControlKey {
+        /// Its name.
+        name: String,
+    },
+    /// The host's configuration now: a bundle's manifest. Answered by [`crate::ReplyBody::Config`].
+    Config {
+        /// Offset of the first byte wanted.
+        from_byte: u32,
+    },
+    /// Change settings of a machine. Those that its run does not take over are refused while it runs.
+    VmSet {
+        /// Name of the machine.
+        name: String,
+        /// The settings.
+        settings: VmSettings,
+    },
+    /// Remove a machine that does not run from the host's configuration.
+    VmDelete {
+        /// Name of the machine.
+        name: String,
+    },
+    /// Add a machine to the host's configuration. It does not start yet.
+    VmCreate {
+        /// A manifest with this machine alone; the files that it names are the host's.
+        manifest: Vec<u8>,
+    },
+    /// The files from which machines start. Answered by [`crate::ReplyBody::Files`].
+    FileList {
+        /// The first one wanted.
+        from_index: u32,
+    },
+    /// Give back the memory of a file that was sent, and that no machine needs.
+    FileRemove {
         /// Its name.
         name: String,
     },

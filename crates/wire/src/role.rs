@@ -14,9 +14,10 @@ use crate::RequestBody;
 pub enum Role {
     /// See everything but guests' memory and registers.
     Read,
-    /// Start, stop, type to and dump guests; take CPUs offline and online; assign PCI functions; profile the host.
+    /// Start, stop, type to and dump guests; add guests of files that the host has, delete and change them; take CPUs
+    /// offline and online; assign PCI functions; profile the host.
     Operate,
-    /// Replace the hypervisor, restart the host, power it off, revoke control keys.
+    /// Send files, replace the hypervisor, restart the host, power it off, revoke control keys.
     Update,
 }
 
@@ -48,6 +49,8 @@ impl RequestBody {
             | Self::NetList { .. }
             | Self::Vulnerabilities
             | Self::Iommus
+            | Self::Config { .. }
+            | Self::FileList { .. }
             | Self::ControlKeys => Role::Read,
             Self::VmStart { .. }
             | Self::VmStop { .. }
@@ -65,7 +68,11 @@ impl RequestBody {
             | Self::ProfileBegin { .. }
             | Self::ProfileRead { .. }
             | Self::PciAssign { .. }
-            | Self::PciRelease { .. } => Role::Operate,
+            | Self::PciRelease { .. }
+            | Self::VmSet { .. }
+            | Self::VmDelete { .. }
+            | Self::VmCreate { .. }
+            | Self::FileRemove { .. } => Role::Operate,
             Self::PowerOff
             | Self::Restart
             | Self::RestartUploaded

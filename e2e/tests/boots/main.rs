@@ -16,6 +16,7 @@ mod bad_input;
 mod bad_machines;
 mod blackout;
 mod bochs;
+mod configuring;
 mod conform;
 mod console;
 mod control;
@@ -165,6 +166,7 @@ fn has_disks() -> bool {
 fn trials() -> Vec<Trial> {
     let groups = [
         ("machine", MACHINE_RULES),
+        ("configuring", configuring::RULES),
         ("lifecycle", lifecycle::RULES),
         ("console", console::RULES),
         ("control", control::RULES),
@@ -253,6 +255,7 @@ fn long_tests() -> Vec<Trial> {
         ("devices", if Emulator::Ten.is_here() { devices::TEN_LONG_RULES } else { &[] }),
         ("devices", if Kernel::V6_1Full.file().is_ok() { devices::DRIVER_LONG_RULES } else { &[] }),
         ("assigned", assigned::LONG_RULES),
+        ("configuring", configuring::LONG_RULES),
         ("assigned", if Kernel::V6_1Full.file().is_ok() { assigned::DRIVER_RULES } else { &[] }),
         ("networks", if Kernel::V6_12.drivers().is_ok() { networks::LONG_RULES } else { &[] }),
         ("sockets", if Kernel::V6_12.drivers().is_ok() { sockets::LONG_RULES } else { &[] }),

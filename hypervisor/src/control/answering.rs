@@ -15,7 +15,7 @@ use super::requests;
 use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::arch::{cpu, timer};
 use crate::guests::events::record;
-use crate::guests::guest::{GUESTS, Guests};
+use crate::guests::slots::GUESTS;
 use crate::kernel::outcome;
 use crate::lifecycle::restart::{Preparation, Restart};
 use crate::lifecycle::update::hand_over_state::HandOverState;
@@ -68,7 +68,7 @@ impl Control {
     /// Answers the request for the restart that brought this image, once there is something to report.
     pub(super) fn answer_restart(&mut self) {
         let Some(id) = self.restart_request else { return };
-        let is_starting = self.has_started_guests && GUESTS.get().is_some_and(|guests| !guests.is_none_starting());
+        let is_starting = self.has_started_guests && !GUESTS.is_none_starting();
         if let Some(report) = outcome::report(is_starting) {
             self.restart_request = None;
             self.respond(Response { id, result: Ok(ReplyBody::Restarted(report)) });
@@ -169,8 +169,7 @@ impl Control {
 
     /// Returns whether the host is to power off now.
     pub fn is_to_power_off(&self) -> bool {
-        let are_done = || GUESTS.get().is_none_or(Guests::are_done);
-        self.departure.is_some_and(|at| are_done() || cpu::tsc() >= at)
+        self.departure.is_some_and(|at| GUESTS.are_done() || cpu::tsc() >= at)
     }
 
     /// Refuses what is no request: not more often than a line that sends our answers back may make us.

@@ -14,8 +14,9 @@ use super::images::Requester;
 use crate::arch::fault;
 use crate::arch::percpu::{BOOT_CPU, PerCpu};
 use crate::arch::virt::{Unavailable, Virt};
+use crate::guests::configuration;
 use crate::guests::executive::Executive;
-use crate::guests::guest::{GUESTS, Guests};
+use crate::guests::slots::GUESTS;
 use crate::kernel::{console, cpus};
 use crate::lifecycle::restart::{self, Restart};
 use crate::lifecycle::update::{self, Settling};
@@ -132,7 +133,7 @@ impl CpuLoop {
         if control.is_departing() {
             return;
         }
-        let is_over = GUESTS.get().is_some_and(Guests::are_done) && control.has_started_guests();
+        let is_over = GUESTS.are_done() && control.has_started_guests();
         match restart {
             Some((request, restart)) => {
                 self.forget_guests();
@@ -153,19 +154,19 @@ impl CpuLoop {
 
     /// Every guest has ended. Returns if the host is to stay.
     fn after_guests(&mut self) {
-        let (Some(control), Some(guests)) = (&mut self.control, GUESTS.get()) else { return };
+        let Some(control) = &mut self.control else { return };
         control.finish();
         if let Some(restart) = restart::after_guests() {
             control.hand_over(None, restart);
         }
-        leave(guests);
+        leave();
     }
 }
 
 /// Every guest has ended: does what the bundle wants then. Returns if the host is to stay.
-fn leave(guests: &Guests) {
-    let is_failed = guests.all.iter().any(|guest| guest.status().state == VmState::Failed);
-    match guests.when_done() {
+fn leave() {
+    let is_failed = GUESTS.all().any(|guest| guest.status().state == VmState::Failed);
+    match configuration::host().when_done {
         WhenDone::Stay => {}
         WhenDone::PowerOff => {
             log::info!("every guest has ended: power off");

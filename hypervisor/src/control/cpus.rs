@@ -14,7 +14,8 @@ use wire::{CpuInfo, CpuState, CpuVcpu, EventKind, Refusal, RefusalCode, ReplyBod
 use crate::arch::percpu::{self, BOOT_CPU};
 use crate::arch::{cpu, timer};
 use crate::guests::events::record;
-use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::guest::Guest;
+use crate::guests::slots::GUESTS;
 use crate::kernel::cpus;
 
 /// The most CPUs collected for one page; a frame holds fewer.
@@ -187,11 +188,10 @@ fn describe(index: u32) -> Option<CpuInfo> {
 }
 
 fn vcpus_on(index: u32) -> Vec<CpuVcpu> {
-    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
     let there = |guest: &Guest| !matches!(guest.status().state, VmState::Stopped | VmState::Failed | VmState::Loading);
     let on = |guest: &Guest| {
         let vcpus = (0..guest.config.vcpus).filter(|vcpu| guest.cpu_of(*vcpu as usize) == index);
         vcpus.map(|vcpu| CpuVcpu { vm: guest.config.name.clone(), vcpu }).collect::<Vec<_>>()
     };
-    guests.iter().filter(|guest| there(guest)).flat_map(on).collect()
+    GUESTS.all().filter(|guest| there(guest)).flat_map(|guest| on(&guest)).collect()
 }

@@ -15,9 +15,10 @@ use crate::arch::{cpu, timer};
 use crate::guests::assigned;
 use crate::guests::assigned::plugging::{self, Arrival, Departure};
 use crate::guests::events::record;
-use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::guest::Guest;
 use crate::guests::instance::Instance;
 use crate::guests::pci::assignments::{self, Planned, Problem};
+use crate::guests::slots::GUESTS;
 
 /// The time after which it is checked again whether a function that leaves is nobody's.
 const POLL_US: u64 = 500;
@@ -60,18 +61,18 @@ impl FunctionOrders {
     ) -> Result<Option<ReplyBody>, Refusal> {
         self.check_idle()?;
         let guest = find(guest)?;
-        let run = run_of(guest)?;
-        let planned = assignments::plan(function, guest, without_reset, assigned::holder).map_err(refused)?;
+        let run = run_of(&guest)?;
+        let planned = assignments::plan(function, &guest, without_reset, assigned::holder).map_err(refused)?;
         let place = planned.place;
         if let Some(run) = run {
             let begun = Arrival::begin(&run, place, planned.without_reset);
-            let arrival = begun.map_err(|reason| failed(place, &reason, &restart_hint(guest)))?;
+            let arrival = begun.map_err(|reason| failed(place, &reason, &restart_hint(&guest)))?;
             self.arriving = Some(Arriving { request, arrival, planned });
             return Ok(None);
         }
         log::info!("guest {}: is assigned PCI function {place}, from its next start on", guest.config.name);
         planned.commit();
-        Ok(Some(changed(place, guest, PciProgress::NextStart)))
+        Ok(Some(changed(place, &guest, PciProgress::NextStart)))
     }
 
     /// One that comes changes the assignments.
@@ -115,27 +116,28 @@ impl FunctionOrders {
     ) -> Result<Option<ReplyBody>, Refusal> {
         self.check_idle()?;
         let named = guest.map(find).transpose()?;
-        let name = named.map(|guest| guest.config.name.as_str());
+        let name = named.as_ref().map(|guest| guest.config.name.as_str());
         let place = assignments::place_of(function).map_err(refused)?;
         let holder = assigned::holder(place).filter(|holder| name.is_none_or(|name| name == holder.config.name));
+        let is_held = holder.is_some();
         let owner = match holder {
             Some(holder) => holder,
             None => find(&assignments::owner_of(place, name).map_err(refused)?)?,
         };
-        let run = run_of(owner)?.filter(|_| holder.is_some());
+        let run = run_of(&owner)?.filter(|_| is_held);
         if let Some(run) = &run
             && !is_forced
         {
             let hint = format!("`baton pci release {place} {} --force` takes it away", owner.config.name);
             plugging::ask(run, place).map_err(|reason| failed(place, &reason, &hint))?;
         }
-        assignments::release(place, owner).map_err(refused)?;
+        assignments::release(place, &owner).map_err(refused)?;
         match run.map(|run| self.take(request, &run, place, is_forced)) {
             Some(true) => Ok(None),
-            Some(false) => Ok(Some(changed(place, owner, PciProgress::Asked))),
+            Some(false) => Ok(Some(changed(place, &owner, PciProgress::Asked))),
             None => {
                 log::info!("guest {}: PCI function {place} is released", owner.config.name);
-                Ok(Some(changed(place, owner, PciProgress::NextStart)))
+                Ok(Some(changed(place, &owner, PciProgress::NextStart)))
             }
         }
     }
@@ -150,8 +152,7 @@ impl FunctionOrders {
 
     /// Takes what guests have ejected. While no update is under way: what the next image was given counts till then.
     pub fn take_ejected(&mut self) {
-        let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-        let ejected = guests.iter().flat_map(plugging::take_ejected);
+        let ejected = GUESTS.all().flat_map(|guest| plugging::take_ejected(&guest));
         self.leaving.extend(ejected.map(|departure| (None, departure)));
     }
 
@@ -165,7 +166,7 @@ impl FunctionOrders {
         let Departure { guest, place, is_forced, .. } = departure;
         record(EventKind::FunctionReleased { place: numbers(place), guest: guest.config.name.clone(), is_forced });
         let id = request?;
-        Some(Response { id, result: Ok(changed(place, guest, PciProgress::Done)) })
+        Some(Response { id, result: Ok(changed(place, &guest, PciProgress::Done)) })
     }
 
     /// Returns when to check again, if a function leaves, or one that comes is ready.
@@ -182,14 +183,14 @@ impl FunctionOrders {
 
 /// Gives a function, whose reset has ended so, to its guest; returns the answer.
 fn arrive(Arriving { request, arrival, planned }: Arriving, reset: Result<(), String>) -> Response {
-    let (place, guest) = (arrival.place(), arrival.guest());
+    let (place, guest) = (arrival.place(), arrival.guest().clone());
     let result = match arrival.finish(reset) {
         Ok(()) => {
             planned.commit();
             record(EventKind::FunctionAssigned { place: numbers(place), guest: guest.config.name.clone() });
-            Ok(changed(place, guest, PciProgress::Done))
+            Ok(changed(place, &guest, PciProgress::Done))
         }
-        Err(reason) => Err(failed(place, &reason, &restart_hint(guest))),
+        Err(reason) => Err(failed(place, &reason, &restart_hint(&guest))),
     };
     Response { id: request, result }
 }

@@ -10,10 +10,11 @@ use seal::Announced;
 use wire::{Refusal, RefusalCode, ReplyBody, UpdateBy, UploadKind};
 
 use crate::arch::{cpu, timer};
+use crate::guests::configuration;
 use crate::lifecycle::restart::source::Source;
 use crate::lifecycle::restart::terms::Terms;
 use crate::lifecycle::restart::trust;
-use crate::lifecycle::restart::upload::Upload;
+use crate::lifecycle::restart::upload::{Upload, name_of};
 use crate::lifecycle::restart::{Preparation, Refused, Restart};
 
 /// After a slice of work this CPU's guests run for so many times as long before the next.
@@ -84,6 +85,10 @@ impl ImageOrders {
         if self.job.is_some() {
             return Err(is_preparing());
         }
+        let name = name_of(&announced.digest);
+        if announced.kind == UploadKind::File && (configuration::was_sent(&name) || configuration::is_bundled(&name)) {
+            return Ok(ReplyBody::Received { next_offset: announced.bytes });
+        }
         self.upload = None;
         self.upload = Some(Box::new(Upload::begin(announced)?));
         log::info!("upload: {} of {:?} are being sent", units::ByteSize(announced.bytes), announced.kind);
@@ -105,6 +110,11 @@ impl ImageOrders {
             return Err(wrong_state("no file is being sent, or it was abandoned", "send it from its start"));
         };
         let next_offset = take(upload).inspect_err(|_| self.upload = None)?;
+        match self.upload.take().map(Upload::into_file) {
+            Some(Ok(file)) => configuration::keep(file),
+            Some(Err(upload)) => self.upload = Some(upload),
+            None => {}
+        }
         Ok(ReplyBody::Received { next_offset })
     }
 

@@ -11,7 +11,7 @@ use crate::arch::boot::{BUILD, newest_version};
 use crate::arch::memory::FRAMES;
 use crate::arch::strays;
 use crate::arch::{apic, speculation, stack, timer};
-use crate::guests::guest::GUESTS;
+use crate::guests::slots::GUESTS;
 use crate::kernel::cpus::{self, VIRTUALIZATION};
 use crate::kernel::inherited;
 use crate::kernel::platform::BOOT;
@@ -64,8 +64,7 @@ pub fn vulnerabilities() -> Vec<Vulnerability> {
 /// Memory that loaded guests hold.
 fn guest_bytes() -> u64 {
     use wire::VmState::{Failed, Stopped};
-    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-    let loaded = guests.iter().filter(|guest| !matches!(guest.status().state, Stopped | Failed));
+    let loaded = GUESTS.all().filter(|guest| !matches!(guest.status().state, Stopped | Failed));
     loaded.map(|guest| guest.config.memory_bytes).sum()
 }
 

@@ -6,6 +6,7 @@
 
 mod access;
 mod answering;
+mod configuring;
 mod confirming;
 mod counts;
 pub mod cpu_loop;

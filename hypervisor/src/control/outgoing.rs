@@ -19,7 +19,7 @@ use crate::arch::serial::Uart;
 use crate::arch::{cpu, timer};
 use crate::guests::console::{ControlEnds, LOOK_AGAIN_US};
 use crate::guests::events;
-use crate::guests::guest::GUESTS;
+use crate::guests::slots::GUESTS;
 use crate::kernel::console::log::{self, Follower, to_wire};
 use crate::kernel::inherited::Conversation;
 
@@ -153,9 +153,8 @@ impl Outgoing {
     /// Queues what guests have written for the subscriber. While nobody has, the newest is kept for the next that
     /// comes. Returns whether there was any, or may be.
     fn pump_consoles(&mut self) -> bool {
-        let Some(guests) = GUESTS.get() else { return false };
         let mut was_any = false;
-        for guest in &guests.all {
+        for guest in GUESTS.all() {
             let Some(mut ends) = guest.free_control_ends() else {
                 was_any = true;
                 continue;

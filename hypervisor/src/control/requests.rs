@@ -4,6 +4,7 @@
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use boot::options::GuestStart;
@@ -11,6 +12,7 @@ use wire::{
     LogRecord, MAX_CONSOLE_BYTES, Refusal, RefusalCode, ReplyBody, Request, RequestBody, VmInfo, VmState, page,
 };
 
+use super::configuring;
 use super::cpus::{self, CpuOrders};
 use super::dump;
 use super::info;
@@ -18,7 +20,8 @@ use super::named::find;
 use super::timeline;
 use crate::arch::{cpu, fault, timer};
 use crate::guests::guest::figures::exits_of;
-use crate::guests::guest::{GUESTS, Guest, Order};
+use crate::guests::guest::{Guest, Order};
+use crate::guests::slots::GUESTS;
 use crate::guests::{assigned, events, leases, networks, pci, power_button};
 use crate::kernel::console::log::{Follower, to_wire};
 use crate::kernel::iommu;
@@ -33,8 +36,7 @@ const COMPLETE_AFTER_US: u64 = 1000;
 /// Orders the guests that start with the host to start; returns whether there was one.
 pub fn start_guests() -> bool {
     let wanted = BOOT.get().is_none_or(|(_, options)| options.guests == GuestStart::Auto);
-    let Some(guests) = GUESTS.get() else { return false };
-    let mut autostarted = guests.all.iter().filter(|guest| wanted && guest.config.autostart).peekable();
+    let mut autostarted = GUESTS.all().filter(|guest| wanted && guest.settings.autostart()).peekable();
     let any = autostarted.peek().is_some();
     autostarted.for_each(|guest| guest.order(Order::Start));
     any
@@ -42,8 +44,7 @@ pub fn start_guests() -> bool {
 
 /// Orders all guests to stop.
 pub fn stop_guests() {
-    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-    let alive = guests.iter().filter(|guest| VmState::ALIVE.contains(&guest.status().state) || guest.has_orders());
+    let alive = GUESTS.all().filter(|guest| VmState::ALIVE.contains(&guest.status().state) || guest.has_orders());
     alive.for_each(|guest| guest.order(Order::Stop));
 }
 
@@ -64,10 +65,10 @@ pub fn answer(Request { id, body }: Request, cpus: &mut CpuOrders) -> Option<Res
         RequestBody::VmResume { name } => order(&name, Order::Resume, VmState::CAN_RESUME),
         RequestBody::VmReset { name } => order(&name, Order::Reset, VmState::ALIVE),
         RequestBody::VmShutdown { name } => shutdown(&name),
-        RequestBody::VmLayout { name } => find(&name).and_then(dump::layout),
-        RequestBody::VmRegisters { name, vcpu } => find(&name).and_then(|guest| dump::registers(guest, vcpu)),
+        RequestBody::VmLayout { name } => find(&name).and_then(|guest| dump::layout(&guest)),
+        RequestBody::VmRegisters { name, vcpu } => find(&name).and_then(|guest| dump::registers(&guest, vcpu)),
         RequestBody::VmMemory { name, from_gpa, to_gpa } => {
-            find(&name).and_then(|guest| dump::memory(guest, from_gpa, to_gpa))
+            find(&name).and_then(|guest| dump::memory(&guest, from_gpa, to_gpa))
         }
         RequestBody::VmPerf { name, vcpu } => perf(&name, vcpu),
         RequestBody::ConsoleInput { name, bytes } => console_input(&name, &bytes),
@@ -110,6 +111,12 @@ pub fn answer(Request { id, body }: Request, cpus: &mut CpuOrders) -> Option<Res
             let holder = |place| assigned::holder(place).map(|guest| guest.config.name.clone());
             Ok(pci::listing::list(from_index, holder))
         }
+        RequestBody::Config { from_byte } => Ok(configuring::page(from_byte)),
+        RequestBody::VmSet { name, settings } => configuring::set(&name, &settings),
+        RequestBody::VmDelete { name } => configuring::delete(&name),
+        RequestBody::VmCreate { manifest } => configuring::create(&manifest),
+        RequestBody::FileList { from_index } => Ok(configuring::files(from_index)),
+        RequestBody::FileRemove { name } => configuring::remove_file(&name),
         RequestBody::NetList { from_index } => Ok(networks::listing::list(from_index)),
         RequestBody::Iommus => Ok(ReplyBody::Iommus(iommu::list())),
         RequestBody::Vulnerabilities => Ok(ReplyBody::Vulnerabilities(info::vulnerabilities())),
@@ -131,7 +138,7 @@ fn hold(name: &str, ms: u32) -> Result<ReplyBody, Refusal> {
     if !guest.lease().is_running() {
         pause(name)?;
     }
-    leases::begin(guest, ms);
+    leases::begin(&guest, ms);
     Ok(ReplyBody::Done)
 }
 
@@ -150,11 +157,11 @@ fn shutdown(name: &str) -> Result<ReplyBody, Refusal> {
         reason: format!("guest '{name}' cannot be asked to shut down: {reason}"),
         hint: hint.into(),
     };
-    power_button::press(guest).map(|()| ReplyBody::Done).map_err(refused)
+    power_button::press(&guest).map(|()| ReplyBody::Done).map_err(refused)
 }
 
 /// The guest of this name, if it is in one of these states.
-fn find_in(name: &str, allowed: &[VmState]) -> Result<&'static Guest, Refusal> {
+fn find_in(name: &str, allowed: &[VmState]) -> Result<Arc<Guest>, Refusal> {
     let guest = find(name)?;
     let state = guest.status().state;
     if allowed.contains(&state) {
@@ -209,11 +216,10 @@ fn console_input(name: &str, bytes: &[u8]) -> Result<ReplyBody, Refusal> {
 }
 
 fn list(from_index: u32) -> ReplyBody {
-    let Some(guests) = GUESTS.get() else { return ReplyBody::Vms { vms: Vec::new(), next_index: None } };
-    let rest = guests.all.iter().skip(from_index as usize);
-    let vms = page::fill(rest.map(describe), PAGE_RECORDS);
+    let rest = GUESTS.all().skip(from_index as usize);
+    let vms = page::fill(rest.map(|guest| describe(&guest)), PAGE_RECORDS);
     let next = from_index as usize + vms.len();
-    ReplyBody::Vms { vms, next_index: (next < guests.all.len()).then_some(next as u32) }
+    ReplyBody::Vms { vms, next_index: (next < GUESTS.all().count()).then_some(next as u32) }
 }
 
 fn describe(guest: &Guest) -> VmInfo {

@@ -45,6 +45,10 @@ impl UpdateOrders {
                 | RequestBody::PciAssign { .. }
                 | RequestBody::PciRelease { .. }
                 | RequestBody::VmShutdown { .. }
+                | RequestBody::VmSet { .. }
+                | RequestBody::VmDelete { .. }
+                | RequestBody::VmCreate { .. }
+                | RequestBody::FileRemove { .. }
         );
         if is_change && !self.0.is_idle() {
             return Err(Refusal {

@@ -75,7 +75,7 @@ struct Prepared {
 }
 
 /// The guest that has a function, or is about to have it.
-pub fn holder(place: Bdf) -> Option<&'static Guest> {
+pub fn holder(place: Bdf) -> Option<Arc<Guest>> {
     choosing::guest_of(place)
 }
 
@@ -85,7 +85,7 @@ pub fn holder(place: Bdf) -> Option<&'static Guest> {
 /// # Errors
 /// Which one it cannot have, and why; it has none then.
 pub fn give(
-    guest: &'static Guest,
+    guest: &Arc<Guest>,
     space: &Arc<Space>,
     machine: &Machine<GuestRam>,
     revoke: fn(Bdf),
@@ -108,7 +108,7 @@ pub fn give(
 
 /// Gives a guest a function that was reset; returns the device in which it is.
 fn give_one(
-    guest: &'static Guest,
+    guest: &Arc<Guest>,
     space: &Arc<Space>,
     machine: &Machine<GuestRam>,
     functions: &Functions,
@@ -121,10 +121,10 @@ fn give_one(
 }
 
 /// Reads what a function states of itself. The guest reaches nothing of it yet.
-fn prepare(guest: &'static Guest, space: &Arc<Space>, device: u8, chosen: &Chosen) -> Result<Prepared, String> {
+fn prepare(guest: &Arc<Guest>, space: &Arc<Space>, device: u8, chosen: &Chosen) -> Result<Prepared, String> {
     let place = chosen.place;
     let signals = Signals::new(owner(guest, device), &chosen.capabilities);
-    let mut physical = HostFunction::new(place, guest, space.clone(), signals);
+    let mut physical = HostFunction::new(place, guest.clone(), space.clone(), signals);
     let line = chosen.gsi.map(|gsi| Line::claim(place, gsi)).transpose()?;
     let pin = line.as_ref().map(|_| layout::line_of(device));
     let mut description = Description::probe(place, &mut physical, pin).map_err(|problem| format!("{problem}"))?;
@@ -141,7 +141,7 @@ fn prepare(guest: &'static Guest, space: &Arc<Space>, device: u8, chosen: &Chose
 }
 
 /// Lets a function reach the guest's memory, and puts it on the guest's bus.
-fn connect(guest: &'static Guest, machine: &Machine<GuestRam>, prepared: Prepared) -> Result<Function, String> {
+fn connect(guest: &Arc<Guest>, machine: &Machine<GuestRam>, prepared: Prepared) -> Result<Function, String> {
     let Prepared { place, device, description, physical } = prepared;
     iommu::attach(guest.number, place, &memory_of(machine))?;
     let put = put(machine, device, description, physical);
@@ -182,7 +182,7 @@ fn memory_of(machine: &Machine<GuestRam>) -> Vec<(u64, PhysRange)> {
 /// # Errors
 /// What is wrong with one.
 pub fn adopt<'a>(
-    guest: &'static Guest,
+    guest: &Arc<Guest>,
     space: &Arc<Space>,
     machine: &Machine<GuestRam>,
     packed: impl Iterator<Item = &'a [u8]>,
@@ -196,7 +196,7 @@ pub fn adopt<'a>(
         choosing::take(identity.place, guest.number)?;
         let register = |register: u8| (register != 0).then_some(u16::from(register));
         let signals = Signals::at(owner(guest, device), register(identity.msi), register(identity.msix));
-        let physical = HostFunction::new(identity.place, guest, space.clone(), signals);
+        let physical = HostFunction::new(identity.place, guest.clone(), space.clone(), signals);
         functions.add(device, || put(machine, device, description, physical))?;
     }
     Ok(functions)

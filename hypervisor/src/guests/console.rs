@@ -3,8 +3,11 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use heapless::spsc::{Consumer, Producer, Queue};
+use spin::Mutex;
 
 use crate::arch::cpu;
 use crate::arch::percpu::{self, BOOT_CPU};
@@ -42,8 +45,41 @@ pub struct ControlEnds {
     pub input: Producer<'static, u8>,
 }
 
+/// Every console that was ever made. Its queues live for ever, so that the next guest gets it once its own is gone.
+static CONSOLES: Mutex<Vec<Arc<Console>>> = Mutex::new(Vec::new());
+
+/// A guest's console.
+pub struct Console {
+    /// The guest's end.
+    pub(super) guest: Mutex<GuestConsole>,
+    /// The control channel's.
+    pub(super) control: Mutex<ControlEnds>,
+}
+
+impl Console {
+    /// An empty console that no other guest has.
+    pub fn obtain() -> Arc<Self> {
+        let mut consoles = CONSOLES.lock();
+        if let Some(console) = consoles.iter().find(|console| Arc::strong_count(console) == 1) {
+            console.clear();
+            return console.clone();
+        }
+        let (guest, control) = ends();
+        let console = Arc::new(Self { guest: Mutex::new(guest), control: Mutex::new(control) });
+        consoles.push(console.clone());
+        console
+    }
+
+    fn clear(&self) {
+        let (mut guest, mut control) = (self.guest.lock(), self.control.lock());
+        while guest.next_typed().is_some() {}
+        while control.next_byte().is_some() {}
+        guest.waiting = 0;
+    }
+}
+
 /// Both ends of an empty console.
-pub fn ends() -> (GuestConsole, ControlEnds) {
+fn ends() -> (GuestConsole, ControlEnds) {
     let (output, output_end) = queue::<OUTPUT_BYTES>();
     let (input, input_end) = queue::<INPUT_BYTES>();
     let console = GuestConsole { output, input: input_end, typed: VecDeque::new(), waiting: 0, last_wake_tsc: 0 };

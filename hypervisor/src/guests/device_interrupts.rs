@@ -7,6 +7,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
 use vm::devices::pci::assigned::{LINE, Raised};
@@ -15,8 +16,9 @@ use crate::arch::percpu::{self, BOOT_CPU, PerCpu};
 use crate::arch::{cpu, device_vectors, strays};
 use crate::guests::assigned::functions::Function;
 use crate::guests::assigned::routes::{self, Owner, Route};
-use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::guest::Guest;
 use crate::guests::instance::Instance;
+use crate::guests::slots::GUESTS;
 
 /// Takes what functions have sent to the calling CPU and interrupts their guests. The vCPU that the CPU is about to
 /// enter, `running` (its guest's run and its own number), need not be notified.
@@ -88,6 +90,6 @@ pub fn leave(me: &PerCpu) {
     deliver_raised(me, None);
 }
 
-fn guest_of(owner: Owner) -> Option<&'static Guest> {
-    GUESTS.get()?.all.get(usize::from(owner.guest))
+fn guest_of(owner: Owner) -> Option<Arc<Guest>> {
+    GUESTS.at(owner.guest.into())
 }

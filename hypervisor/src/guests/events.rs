@@ -7,7 +7,7 @@ use wire::{Event, EventKind};
 
 use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::arch::timer;
-use crate::guests::guest::GUESTS;
+use crate::guests::slots::GUESTS;
 use crate::kernel::inherited;
 use crate::kernel::timeline::{self, Name};
 
@@ -35,8 +35,7 @@ fn draw(kind: &EventKind) {
         EventKind::VmPanicked { name } | EventKind::VmHung { name, .. } => (Name::GuestUnwell, name),
         _ => return,
     };
-    let guest = GUESTS.get().and_then(|guests| guests.named(name));
-    guest.into_iter().for_each(|guest| timeline::instant(event, guest.number));
+    GUESTS.named(name).into_iter().for_each(|guest| timeline::instant(event, guest.number));
 }
 
 /// The events, unless somebody holds them and does not let go: a CPU that was stopped amid an event.

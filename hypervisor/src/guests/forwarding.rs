@@ -17,7 +17,7 @@ use crate::guests::guest::Guest;
 /// A run of a guest, as other guests' CPUs reach it.
 pub trait Run: Send + Sync {
     /// The guest.
-    fn guest(&self) -> &'static Guest;
+    fn guest(&self) -> &Guest;
     /// Its machine.
     fn machine(&self) -> &Machine<GuestRam>;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guests of this host: the bundle's entry for each, its present state, and the way its CPU and the control
-//! channel reach each other.
+//! The guests of this host: the configuration of each, its present state, and the way its CPU and the control channel
+//! reach each other.
 //!
 //! Each vCPU has a real one of its own, on which it is while that is online. The first one's is the
 //! guest's home: it loads the guest and carries out what the operator orders. Everybody else sends orders and reads the
@@ -10,6 +10,7 @@
 mod console;
 mod diagnosis;
 pub mod figures;
+mod settings;
 mod status;
 mod whereabouts;
 
@@ -20,40 +21,31 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use bundle::{Bundle, GuestConfig, WhenDone};
+use bundle::GuestConfig;
 use sched::Whereabouts;
-use seal::PublicKey;
-use spin::{Mutex, Once};
+use spin::Mutex;
 use vm::machine::ExitStatistics;
 use watch::lease::Lease;
 use wire::{VcpuPerf, VmState};
 
+use self::settings::Settings;
 use crate::arch::figures::Figures;
 use crate::arch::percpu::{self, BOOT_CPU};
 use crate::arch::timer;
-use crate::guests::console::{ControlEnds, GuestConsole, ends};
+use crate::guests::console::Console;
 use crate::guests::freeze::Freezer;
 use crate::guests::health::Health;
 
-/// All guests, in the bundle's order.
-pub static GUESTS: Once<Guests> = Once::new();
-
-/// The guests and the bundle they come from.
-pub struct Guests {
-    /// The bundle; its files are the guests' kernels.
-    pub bundle: Bundle<'static>,
-    /// In the bundle's order.
-    pub all: Vec<Guest>,
-    /// The signers of the images that may replace this one; none: anybody may have made them.
-    pub trusted_keys: Vec<PublicKey>,
-}
-
 /// One guest.
 pub struct Guest {
-    /// Its place in the bundle, from 0.
+    /// The number of its slot, from 0: its place in the bundle, if it was there at boot.
     pub number: u32,
-    /// The bundle's configuration of it.
+    /// Its configuration as it was when this was made.
     pub config: GuestConfig,
+    /// What of that has changed since.
+    pub settings: Settings,
+    /// Its number in the record of a hand-over: the number of guests before it.
+    rank: AtomicU32,
     /// The exits of each vCPU, by reason.
     pub exits: Vec<Arc<ExitStatistics>>,
     /// The health of its kernel.
@@ -66,6 +58,8 @@ pub struct Guest {
     /// Its status when it was paused.
     before_pause: Mutex<Option<Status>>,
     orders: AtomicU32,
+    /// Its CPU carries out what was ordered.
+    carries_out: AtomicBool,
     /// Its devices have something to do.
     wants_poll: AtomicBool,
     /// Its virtio console takes what is typed.
@@ -79,8 +73,7 @@ pub struct Guest {
     home: Whereabouts,
     /// The run that is under way, if one is: a `Weak` of an instance, boxed because a static cannot be generic.
     run: Mutex<Option<Box<dyn Any + Send>>>,
-    console: Mutex<GuestConsole>,
-    control: Mutex<ControlEnds>,
+    console: Arc<Console>,
     /// It is paused for somebody who reads it. For the control channel.
     lease: Mutex<Lease>,
 }
@@ -115,45 +108,9 @@ impl Order {
     pub const ALL: [Self; 6] = [Self::Stop, Self::Start, Self::Reset, Self::GiveUp, Self::Pause, Self::Resume];
 }
 
-impl Guests {
-    /// The guests of a bundle on a host with these CPUs: vCPUs are dealt out to them in turn.
-    pub fn new(bundle: Bundle<'static>, cpus: &[u32]) -> Self {
-        let mut next = 0;
-        let mut all = Vec::new();
-        for config in &bundle.manifest().guests {
-            all.push(Guest::new(all.len() as u32, config.clone(), next, cpus));
-            next += config.vcpus as usize;
-        }
-        let trusted_keys = bundle.manifest().host.trusted_keys.iter().copied().map(PublicKey::from_bytes).collect();
-        Self { bundle, all, trusted_keys }
-    }
-
-    /// The guest of this name.
-    pub fn named(&self, name: &str) -> Option<&Guest> {
-        self.all.iter().find(|guest| guest.config.name == name)
-    }
-
-    /// Returns what the host does when no guest runs any more.
-    pub fn when_done(&self) -> WhenDone {
-        self.bundle.manifest().host.when_done
-    }
-
-    /// Returns whether no guest is being started, or is about to be.
-    pub fn is_none_starting(&self) -> bool {
-        self.all.iter().all(|guest| {
-            guest.status().state != VmState::Loading && guest.orders.load(Ordering::Acquire) & Order::Start as u32 == 0
-        })
-    }
-
-    /// Returns whether every guest has ended, and nothing has been ordered.
-    pub fn are_done(&self) -> bool {
-        self.all.iter().all(|guest| guest.status().state.has_ended() && guest.orders.load(Ordering::Acquire) == 0)
-    }
-}
-
 impl Guest {
-    fn new(number: u32, config: GuestConfig, first: usize, cpus: &[u32]) -> Self {
-        let (console, control) = ends();
+    /// A guest of this number; its vCPUs are dealt out to these CPUs in turn, from `first` on.
+    pub fn new(number: u32, config: GuestConfig, first: usize, cpus: &[u32]) -> Self {
         let vcpus = 0..config.vcpus as usize;
         let place = |vcpu| cpus.get((first + vcpu) % cpus.len().max(1)).copied().unwrap_or(BOOT_CPU);
         Self {
@@ -164,6 +121,7 @@ impl Guest {
             status: Mutex::new(Status { state: VmState::Stopped, since_ns: timer::uptime_ns(), reason: None }),
             before_pause: Mutex::new(None),
             orders: AtomicU32::new(0),
+            carries_out: AtomicBool::new(false),
             wants_poll: AtomicBool::new(false),
             virtio_takes_input: AtomicBool::new(false),
             has_ejected: AtomicBool::new(false),
@@ -172,16 +130,44 @@ impl Guest {
             home: Whereabouts::new(place(0)),
             run: Mutex::new(None),
             lease: Mutex::new(Lease::NONE),
-            console: Mutex::new(console),
-            control: Mutex::new(control),
+            console: Console::obtain(),
+            settings: Settings::of(&config),
+            rank: AtomicU32::new(number),
             config,
             number,
         }
     }
 
+    /// Its configuration as it is now.
+    pub fn config_now(&self) -> GuestConfig {
+        let mut config = self.config.clone();
+        self.settings.write_to(&mut config);
+        config
+    }
+
+    /// Its number in the record of a hand-over.
+    pub fn rank(&self) -> u32 {
+        self.rank.load(Ordering::Relaxed)
+    }
+
+    /// Sets that number. Before anything of it is saved.
+    pub fn set_rank(&self, rank: u32) {
+        self.rank.store(rank, Ordering::Relaxed);
+    }
+
     /// Returns whether something was ordered that has not been carried out.
     pub fn has_orders(&self) -> bool {
-        self.orders.load(Ordering::Acquire) != 0
+        self.orders.load(Ordering::Acquire) != 0 || self.carries_out.load(Ordering::Acquire)
+    }
+
+    /// Returns whether it is being started, or is about to be.
+    pub fn is_starting(&self) -> bool {
+        self.status().state == VmState::Loading || self.orders.load(Ordering::Acquire) & Order::Start as u32 != 0
+    }
+
+    /// Returns whether it has ended, and nothing has been ordered.
+    pub fn is_done(&self) -> bool {
+        self.status().state.has_ended() && self.orders.load(Ordering::Acquire) == 0
     }
 
     /// Asks the guest's CPU to do something.
@@ -211,9 +197,19 @@ impl Guest {
         *self.run.lock() = Some(Box::new(run));
     }
 
-    /// Takes the orders that wait, as a set of [`Order`] bits. For its CPU.
+    /// Takes the orders that wait, as a set of [`Order`] bits. For its CPU, which then calls
+    /// [`Self::note_carried_out`].
     pub fn take_orders(&self) -> u32 {
-        if self.orders.load(Ordering::Relaxed) == 0 { 0 } else { self.orders.swap(0, Ordering::AcqRel) }
+        if self.orders.load(Ordering::Relaxed) == 0 {
+            return 0;
+        }
+        self.carries_out.store(true, Ordering::Release);
+        self.orders.swap(0, Ordering::AcqRel)
+    }
+
+    /// The orders that were taken have been carried out.
+    pub fn note_carried_out(&self) {
+        self.carries_out.store(false, Ordering::Release);
     }
 
     /// The pause that lasts for as long as somebody reads the guest.

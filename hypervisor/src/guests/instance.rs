@@ -30,7 +30,7 @@ use crate::guests::sockets::{self, Socket};
 /// One run of a guest. Its memory is given back when the last vCPU has let go of it.
 pub struct Instance {
     /// The guest.
-    pub guest: &'static Guest,
+    pub guest: Arc<Guest>,
     /// Its machine.
     pub machine: Machine<GuestRam>,
     is_paused: AtomicBool,
@@ -86,7 +86,7 @@ impl Instance {
 
     /// Goes on with the functions, once this image drives the IOMMUs, and with those that the guest has ejected.
     pub fn settle_functions(&self) {
-        assigned::settle(self.guest, &self.machine, &self.functions);
+        assigned::settle(&self.guest, &self.machine, &self.functions);
         self.guest.note_ejected();
     }
 
@@ -164,7 +164,7 @@ impl Instance {
         if instance.tasks_left.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
         }
-        let guest = instance.guest;
+        let guest = instance.guest.clone();
         networks::unplug(&instance.nics);
         sockets::unplug(instance.socket.as_ref());
         disks::close(&instance.disks);
@@ -173,20 +173,20 @@ impl Instance {
         guest.health.reset();
         // The memory goes before the guest counts as ended: the next start then finds it free.
         drop(instance);
-        finish(guest, ending);
+        finish(&guest, ending);
     }
 
     /// Its functions reach nothing any more. Where that is not certain its memory is never given to anybody else.
     pub fn take_functions_back(&self) {
-        if !assigned::take_back(self.guest, &self.functions) {
+        if !assigned::take_back(&self.guest, &self.functions) {
             self.machine.memory().keep_for_good();
         }
     }
 }
 
 impl Run for Instance {
-    fn guest(&self) -> &'static Guest {
-        self.guest
+    fn guest(&self) -> &Guest {
+        &self.guest
     }
 
     fn machine(&self) -> &Machine<GuestRam> {

@@ -4,7 +4,8 @@
 use wire::MAX_HOLD_MS;
 
 use crate::arch::{cpu, timer};
-use crate::guests::guest::{GUESTS, Guest, Order};
+use crate::guests::guest::{Guest, Order};
+use crate::guests::slots::GUESTS;
 
 /// The time for which a guest that another image has held is held on.
 const INHERITED_MS: u32 = 8_000;
@@ -21,8 +22,7 @@ pub fn renew(guest: &Guest) {
 
 /// Lets those go on that nobody has read for as long as was agreed.
 pub fn poll() {
-    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-    for guest in guests {
+    for guest in GUESTS.all() {
         if guest.lease().has_run_out(cpu::tsc()) {
             log::warn!("guest {}: its reader is gone, so it is resumed", guest.config.name);
             guest.order(Order::Resume);
@@ -32,8 +32,7 @@ pub fn poll() {
 
 /// Returns when the next one is to go on.
 pub fn alarm() -> Option<u64> {
-    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-    guests.iter().filter_map(|guest| guest.lease().alarm()).min()
+    GUESTS.all().filter_map(|guest| guest.lease().alarm()).min()
 }
 
 /// Pauses it no longer than for this time after its reader's last request. It is paused already.

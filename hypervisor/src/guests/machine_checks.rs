@@ -15,9 +15,9 @@ use crate::arch::memory::FRAMES;
 use crate::arch::percpu::PerCpu;
 use crate::arch::{cpu, timer};
 use crate::guests::events::record;
-use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
 use crate::guests::instance::ending::Ending;
+use crate::guests::slots::GUESTS;
 use crate::kernel::ledger::retired;
 
 /// From one poll of the banks to the next.
@@ -133,8 +133,7 @@ fn is_of_the_host(memory: PhysRange) -> bool {
 }
 
 fn end_owners(memory: PhysRange, found: &Found) {
-    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-    for instance in guests.iter().filter_map(|guest| guest.run::<Instance>()) {
+    for instance in GUESTS.all().filter_map(|guest| guest.run::<Instance>()) {
         let slots = instance.machine.memory().slots().iter();
         let damaged = slots.filter_map(|slot| {
             let range = PhysRange::from_start(PhysAddr(slot.physical), slot.bytes)?;

@@ -3,7 +3,9 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`guest`], [`console`] | a guest of the bundle: its status, its orders, its console |
+//! | [`configuration`] | the host's configuration and its files |
+//! | [`slots`] | the guests that there are |
+//! | [`guest`], [`console`] | a guest: its status, its orders, its console |
 //! | [`instance`] | one run of a guest, shared by its vCPUs |
 //! | [`task`] | a vCPU: the loop from entry to exit and back |
 //! | [`executive`] | the vCPUs of one CPU, and what it does for the guests whose home it is |
@@ -21,6 +23,7 @@
 //! | `faults` | in the test image, a device that writes to memory |
 
 pub mod assigned;
+pub mod configuration;
 pub mod console;
 pub mod control_keys;
 pub mod device_interrupts;
@@ -40,6 +43,7 @@ pub mod networks;
 pub mod pci;
 pub mod placement;
 pub mod power_button;
+pub mod slots;
 pub mod sockets;
 pub mod task;
 pub mod virtio;

@@ -26,7 +26,7 @@ use wire::PciVirtualFunctions;
 
 use crate::arch::pci::Space as Registers;
 use crate::arch::{apic, cpu, fault, timer};
-use crate::guests::guest::{GUESTS, Guests};
+use crate::guests::slots::GUESTS;
 use crate::kernel::iommu;
 use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};
@@ -88,7 +88,7 @@ pub fn let_the_idle_probe() {
 /// For a CPU that has nothing else to do: takes a step, if there is one to take and nobody else is taking it;
 /// says whether.
 pub fn step_while_idle() -> bool {
-    if !IS_FOR_IDLE.load(Ordering::Relaxed) || !GUESTS.get().is_none_or(is_nobody_waiting) {
+    if !IS_FOR_IDLE.load(Ordering::Relaxed) || !is_nobody_waiting() {
         return false;
     }
     let (Some(mut survey), Some((_, options))) = (SURVEY.try_lock(), BOOT.get()) else { return false };
@@ -99,8 +99,8 @@ pub fn step_while_idle() -> bool {
 }
 
 /// Returns whether no guest is on its way to its first instruction.
-fn is_nobody_waiting(guests: &Guests) -> bool {
-    guests.is_none_starting() && (HAS_GUEST.load(Ordering::Acquire) || guests.are_done())
+fn is_nobody_waiting() -> bool {
+    GUESTS.is_none_starting() && (HAS_GUEST.load(Ordering::Acquire) || GUESTS.are_done())
 }
 
 /// Probes what is left to probe by the operator's policy, now.

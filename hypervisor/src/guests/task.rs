@@ -39,6 +39,8 @@ pub struct Task {
     first: Option<First>,
     /// The change of its guest's address space since which it has flushed its TLB.
     flushed: u64,
+    /// Its weight where several share a CPU, as that CPU has it.
+    weight: Weight,
 }
 
 /// The first time that a vCPU runs.
@@ -70,11 +72,25 @@ impl Task {
     pub fn new(instance: Arc<Instance>, index: usize, vcpu: Vcpu, cpu: Cpu) -> Self {
         // Disks connect before their driver is there.
         let send_at = (index == 0 && instance.has_disks()).then_some(0);
-        let host = TaskHost { guest: instance.guest, others_alarm: None, send_at };
-        let watched = Watched::new(&instance.guest.config);
+        let host = TaskHost { guest: instance.guest.clone(), others_alarm: None, send_at };
+        let watched = Watched::new(&instance.guest);
+        let weight = instance.guest.settings.weight();
         let (stolen_before, ran_before, left_at) = (0, 0, None);
         let first = (index == 0).then_some(First::OfItsGuest);
-        Self { instance, index, vcpu, cpu, host, watched, stolen_before, ran_before, left_at, first, flushed: 0 }
+        Self {
+            instance,
+            index,
+            vcpu,
+            cpu,
+            host,
+            watched,
+            stolen_before,
+            ran_before,
+            left_at,
+            first,
+            flushed: 0,
+            weight,
+        }
     }
 
     /// It has run in the image before.
@@ -96,7 +112,14 @@ impl Task {
 
     /// Its weight where several share a CPU.
     pub fn weight(&self) -> Weight {
-        Weight::new(self.instance.guest.config.weight).unwrap_or_default()
+        self.weight
+    }
+
+    /// Takes its guest's weight if that has changed; returns the one before and this one.
+    pub fn take_weight(&mut self) -> Option<(Weight, Weight)> {
+        let (from, to) = (self.weight, self.instance.guest.settings.weight());
+        self.weight = to;
+        (from != to).then_some((from, to))
     }
 
     /// The CPU to which it belongs.

@@ -10,6 +10,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 
 use entropy::Generator;
 use vm::devices::pci::{Slot, Unfit};
@@ -35,7 +36,7 @@ impl Entropy for GuestEntropy {
 }
 
 /// A guest's console, as its virtio device reaches it.
-struct GuestPort(&'static Guest);
+struct GuestPort(Arc<Guest>);
 
 impl Port for GuestPort {
     fn write(&mut self, bytes: &[u8]) {
@@ -55,7 +56,7 @@ impl Port for GuestPort {
 ///
 /// # Errors
 /// Which one it cannot have, and why.
-pub fn attach(guest: &'static Guest, machine: &mut Machine<GuestRam>) -> Result<(), String> {
+pub fn attach(guest: &Arc<Guest>, machine: &mut Machine<GuestRam>) -> Result<(), String> {
     let devices = guest.config.virtio;
     // The run before may have ended with its driver at work.
     guest.set_virtio_takes_input(false);
@@ -64,7 +65,7 @@ pub fn attach(guest: &'static Guest, machine: &mut Machine<GuestRam>) -> Result<
         put(machine, RNG, Rng::new(GuestEntropy(generator))).map_err(|Unfit| no_room("virtio-rng"))?;
     }
     if devices.console {
-        put(machine, CONSOLE, Console::new(GuestPort(guest))).map_err(|Unfit| no_room("virtio-console"))?;
+        put(machine, CONSOLE, Console::new(GuestPort(guest.clone()))).map_err(|Unfit| no_room("virtio-console"))?;
     }
     Ok(())
 }

@@ -2,13 +2,14 @@
 //! One vCPU as it is watched: when to check it, and how little it may run once it only spins. What is
 //! concluded from what is seen is decided in `watch`, how little is little in `sched::throttle`.
 
-use bundle::{GuestConfig, OnPanic};
+use bundle::OnPanic;
 use sched::{Sliver, Throttle, Ticks};
 use vm::machine::Cpu;
 use vm::vcpu::{Gpr, Rflags, SegmentName, VcpuState};
 use watch::{Circumstances, Finding, Sample, Watch};
 
 use crate::arch::timer;
+use crate::guests::guest::Guest;
 
 /// The watch on one vCPU.
 pub struct Watched {
@@ -37,10 +38,11 @@ pub enum Look {
 
 impl Watched {
     /// A CPU of this guest.
-    pub fn new(config: &GuestConfig) -> Self {
-        let is_watched = config.on_panic != OnPanic::Ignore;
-        let watch = is_watched.then(|| Watch::new(timer::us_to_ticks(1000), u64::from(config.hung_s) * 1000));
-        let is_to_be_throttled = config.on_panic == OnPanic::Throttle;
+    pub fn new(guest: &Guest) -> Self {
+        let on_panic = guest.settings.on_panic();
+        let is_watched = on_panic != OnPanic::Ignore;
+        let watch = is_watched.then(|| Watch::new(timer::us_to_ticks(1000), u64::from(guest.config.hung_s) * 1000));
+        let is_to_be_throttled = on_panic == OnPanic::Throttle;
         Self { watch, is_to_be_throttled, throttle: None, started: 0, rests_until: None, was_told: false }
     }
 

@@ -135,6 +135,14 @@ pub fn vacate(cpu: u32, weight: Weight) {
     }
 }
 
+/// A vCPU at a CPU has another weight from now on.
+pub fn reweigh(cpu: u32, from: Weight, to: Weight) {
+    if let Some(place) = of(cpu) {
+        let mut place = place.lock();
+        place.weight = place.weight.saturating_sub(u32::from(from.get())).saturating_add(u32::from(to.get()));
+    }
+}
+
 /// Asks every CPU to send home the vCPUs that belong elsewhere.
 pub fn call_home() {
     for (cpu, place) in (0..).zip(all()) {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The bundle that the loader gives, and the guests in it.
 
+use alloc::sync::Arc;
+
 use bundle::Bundle;
 
 use crate::arch::memory;
-use crate::guests::guest::{GUESTS, Guests};
-use crate::guests::{networks, sockets};
+use crate::guests::guest::Guest;
+use crate::guests::slots::GUESTS;
+use crate::guests::{configuration, networks, sockets};
 use crate::kernel::cpus;
 use crate::kernel::platform::BOOT;
 use crate::kernel::timeline::{self, Name};
@@ -28,13 +31,20 @@ pub fn find_bundle() -> Option<Bundle<'static>> {
 }
 
 /// Makes the guests of the bundle; `place` places their vCPUs where that is not left to this image.
-pub fn open_bundle(bundle: Option<Bundle<'static>>, place: impl FnOnce(&mut Guests)) {
+pub fn open_bundle(bundle: Option<Bundle<'static>>, place: impl Fn(&mut Guest)) {
     let Some(bundle) = bundle else { return };
-    let _span = timeline::span(Name::Guests, bundle.manifest().guests.len() as u32);
-    let mut guests = Guests::new(bundle, &cpus::threads::for_guests());
-    place(&mut guests);
-    networks::create(&guests.bundle.manifest().host, &guests.bundle.manifest().guests);
-    sockets::create(&guests.bundle.manifest().guests);
-    log::info!("bundle: {} guests", guests.all.len());
-    GUESTS.call_once(|| guests);
+    let manifest = bundle.manifest();
+    let _span = timeline::span(Name::Guests, manifest.guests.len() as u32);
+    networks::create(&manifest.host, &manifest.guests);
+    sockets::create(&manifest.guests);
+    let cpus = cpus::threads::for_guests();
+    let mut next = 0;
+    for (number, config) in (0..).zip(&manifest.guests) {
+        let mut guest = Guest::new(number, config.clone(), next, &cpus);
+        next += config.vcpus as usize;
+        place(&mut guest);
+        GUESTS.put(Arc::new(guest));
+    }
+    log::info!("bundle: {} guests", manifest.guests.len());
+    configuration::open(bundle);
 }

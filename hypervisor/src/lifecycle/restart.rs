@@ -17,6 +17,7 @@
 //! | [`staged_image`] | the image in its slot: locked, hashed, judged |
 //! | [`staging`] | what else can be prepared and refused while guests run |
 //! | [`hand_over`] | all that is handed over, and the way there |
+//! | [`composing`] | the configuration, where it has changed |
 //! | [`error`] | why the image cannot be replaced |
 //! | [`record`] | what the new image is given |
 //! | [`leaving`] | from the first stop of a guest to the last instruction of this image |
@@ -24,6 +25,7 @@
 //!
 //! A live update ([`crate::lifecycle::update`]) stages in the same way, and hands the guests over.
 
+mod composing;
 mod error;
 mod files;
 pub mod hand_over;
@@ -48,6 +50,7 @@ use crate::kernel::platform::BOOT;
 use crate::kernel::timeline::{self, Name};
 use crate::lifecycle::update::hand_over_state::HandOverState;
 
+use composing::Composition;
 use hand_over::Staged;
 pub use leaving::{is_parking, park};
 use source::Source;
@@ -59,6 +62,7 @@ use terms::Terms;
 pub struct Preparation {
     source: Source,
     staged_image: Box<StagedImage>,
+    composition: Option<Composition>,
     reason: Reason,
     terms: Terms,
     asked: u64,
@@ -87,15 +91,18 @@ impl Preparation {
     pub fn begin(source: Source, reason: Reason, terms: Terms) -> Result<Self, Refused> {
         let asked = cpu::tsc();
         let _span = timeline::span(Name::Stage, inherited::generation() as u32 + 1);
-        match StagedImage::place(source.image_file(), terms) {
-            Ok(staged_image) => Ok(Self { source, staged_image, reason, terms, asked }),
+        // A bundle that was sent is the configuration.
+        let composition = if source.next_bundle().is_some() { Ok(None) } else { Composition::begin() };
+        let prepared = StagedImage::place(source.image_file(), terms).and_then(|image| Ok((image, composition?)));
+        match prepared {
+            Ok((staged_image, composition)) => Ok(Self { source, staged_image, composition, reason, terms, asked }),
             Err(error) => Err(Refused { refusal: error.refusal(), source: Some(source) }),
         }
     }
 
     /// Goes on for some microseconds; returns whether only [`Self::finish`] is left to do.
     pub fn step(&mut self) -> bool {
-        self.staged_image.step(self.source.image_file())
+        self.staged_image.step(self.source.image_file()) && self.composition.as_mut().is_none_or(Composition::step)
     }
 
     /// Prepares what is left of a restart.
@@ -114,9 +121,13 @@ impl Preparation {
     /// # Errors
     /// The reason why there can be no switch to the image.
     pub fn stage(self, pack: Pack) -> Result<(Staged, u64), Refused> {
-        let Self { source, staged_image, reason, terms, asked } = self;
+        let Self { source, staged_image, composition, reason, terms, asked } = self;
         let _span = timeline::span(Name::Stage, inherited::generation() as u32 + 1);
-        match staging::stage(staged_image, source, reason, terms.confirm_within_s, pack) {
+        let bundle = match composition.map(Composition::finish).transpose() {
+            Ok(bundle) => bundle,
+            Err(error) => return Err(Refused { refusal: error.refusal(), source: Some(source) }),
+        };
+        match staging::stage(staged_image, (source, bundle), reason, terms.confirm_within_s, pack) {
             Ok(staged) => Ok((staged, asked)),
             Err((error, source)) => Err(Refused { refusal: error.refusal(), source: Some(source) }),
         }

@@ -13,7 +13,7 @@ use crate::manifest::Manifest;
 use crate::network::{NetworkConfig, NicConfig};
 
 /// Checks counts, names and numbers.
-pub(super) fn manifest(manifest: &Manifest) -> Result<(), Problem> {
+pub(crate) fn manifest(manifest: &Manifest) -> Result<(), Problem> {
     if manifest.files.len() > limits::FILES {
         return Err(Problem::TooManyFiles);
     }
@@ -182,7 +182,7 @@ fn nic(nic: &NicConfig, network: &NetworkConfig) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn guest(guest: &GuestConfig) -> Result<(), &'static str> {
+pub(crate) fn guest(guest: &GuestConfig) -> Result<(), &'static str> {
     if !is_name(&guest.name, limits::GUEST_NAME_BYTES) {
         return Err("has a bad name: 1 to 32 letters, digits, '-', '_' and '.' are possible");
     }

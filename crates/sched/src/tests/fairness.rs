@@ -90,3 +90,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_weight_that_changes_counts_from_then_on() {
+    let mut cpu = Cpu::<4>::with_weights(&[100, 100]);
+    cpu.run_until(1000 * MS, MS / 10);
+    let before = [0, 1].map(|slot| cpu.running_ticks(slot));
+    let now = cpu.now();
+    cpu.queue.set_weight(1, Weight::new(300).expect("possible"), now);
+    cpu.run_until(3000 * MS, MS / 10);
+    let [first, second] = [0, 1].map(|slot| cpu.running_ticks(slot) - before[slot]);
+    let share = second as f64 / (first + second) as f64;
+    assert!((share - 0.75).abs() < 0.02, "the share of weight 300 of 400 is {share}");
+    // It blocks with the weight that it has: no weight is left over.
+    for slot in [0, 1] {
+        cpu.queue.block(slot, now);
+    }
+    cpu.queue.set_weight(0, Weight::new(1).expect("possible"), now);
+    assert_eq!(cpu.queue.pick(now), None);
+}

@@ -41,6 +41,20 @@ fn net_port() -> NetPort {
     }
 }
 
+fn file() -> FileInfo {
+    FileInfo { name: "vmlinuz".to_string(), bytes: 9_000_000, is_sent: true, is_needed: false }
+}
+
+fn settings() -> VmSettings {
+    VmSettings {
+        weight: Some(300),
+        on_panic: Some("reset".to_string()),
+        autostart: Some(false),
+        vcpus: None,
+        memory_bytes: Some(1 << 30),
+    }
+}
+
 fn requests() -> Vec<RequestBody> {
     vec![
         RequestBody::Info,
@@ -89,6 +103,13 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::Signed(Signed { session: 3, sequence: 1 << 40, signature: [[1; 32], [2; 32]], body: vec![0] }),
         RequestBody::ControlKeys,
         RequestBody::RevokeControlKey { name: debian() },
+        RequestBody::Config { from_byte: 300 },
+        RequestBody::VmSet { name: debian(), settings: settings() },
+        RequestBody::VmDelete { name: debian() },
+        RequestBody::VmCreate { manifest: vec![0, 1, 255] },
+        RequestBody::FileList { from_index: 2 },
+        RequestBody::FileRemove { name: debian() },
+        RequestBody::UploadBegin { kind: UploadKind::File, bytes: 800_000, sha256: [0xa5; 32] },
     ]
 }
 
@@ -139,6 +160,8 @@ fn results() -> Vec<Result<ReplyBody, Refusal>> {
             sessions: 1,
         }])),
         Err(Refusal { code: RefusalCode::Denied, reason: "a reason".to_string(), hint: String::new() }),
+        Ok(ReplyBody::Config { bytes: vec![66, 0], total_bytes: 3000 }),
+        Ok(ReplyBody::Files { files: vec![file()], next_index: None }),
     ]
 }
 

@@ -4,6 +4,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use ::pci::capability::Capability;
@@ -17,8 +18,9 @@ use vm::devices::pci::assigned::Description;
 
 use super::resetting::{self, Reset};
 use super::serials;
-use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::guest::Guest;
 use crate::guests::pci::{self, assignments, groups};
+use crate::guests::slots::GUESTS;
 
 /// Functions that guests have, or that are reset with one that a guest has.
 static OWNERS: Mutex<Vec<Owned>> = Mutex::new(Vec::new());
@@ -56,7 +58,7 @@ pub struct Chosen {
 ///
 /// # Errors
 /// Which one it cannot have, and why; it has none then.
-pub fn choose(guest: &'static Guest) -> Result<Vec<Chosen>, String> {
+pub fn choose(guest: &Guest) -> Result<Vec<Chosen>, String> {
     learn_serials(guest);
     let mut chosen = Vec::new();
     for wanted in &assignments::functions_of(guest) {
@@ -75,7 +77,7 @@ pub fn choose(guest: &'static Guest) -> Result<Vec<Chosen>, String> {
 ///
 /// # Errors
 /// The reason why the guest cannot have it.
-pub fn choose_arriving(guest: &'static Guest, place: Bdf, without_reset: bool) -> Result<Chosen, String> {
+pub fn choose_arriving(guest: &Guest, place: Bdf, without_reset: bool) -> Result<Chosen, String> {
     let chosen = choose_one(guest, &place.to_string(), without_reset)?;
     set_arriving(place, true);
     Ok(chosen)
@@ -90,7 +92,7 @@ fn set_arriving(place: Bdf, is_arriving: bool) {
     OWNERS.lock().iter_mut().filter(|owned| owned.with == place).for_each(|owned| owned.is_arriving = is_arriving);
 }
 
-fn choose_one(guest: &'static Guest, selector: &str, without_reset: bool) -> Result<Chosen, String> {
+fn choose_one(guest: &Guest, selector: &str, without_reset: bool) -> Result<Chosen, String> {
     let selector = Selector::parse(selector).map_err(|error| error.to_string())?;
     // Two guests that start at once must not both find the other functions of a group, or of a bus, free.
     let mut owners = OWNERS.lock();
@@ -100,10 +102,11 @@ fn choose_one(guest: &'static Guest, selector: &str, without_reset: bool) -> Res
         Ok::<_, String>((function.place, capabilities, BusReset::of(functions, function.place)))
     })?;
     let alone = pci::with_config(|config| reset::way(config, place, &capabilities));
-    groups::check(place, &guest.config.name, |place| owner(&owners, place))?;
+    let named = named(&owners);
+    groups::check(place, &guest.config.name, |place| owner(&named, place))?;
     add(&mut owners, place, guest.number)?;
     let name = &*guest.config.name;
-    let other = |place| owner(&owners, place).filter(|owner| *owner != name);
+    let other = |place| owner(&named, place).filter(|owner| *owner != name);
     let reset = match resetting::plan(alone, bus, without_reset, other) {
         Ok(reset) => reset,
         Err(problem) => {
@@ -178,18 +181,24 @@ pub fn free_one(place: Bdf, guest: u32) {
 }
 
 /// The guest that has a function, or is about to have it.
-pub fn guest_of(place: Bdf) -> Option<&'static Guest> {
+pub fn guest_of(place: Bdf) -> Option<Arc<Guest>> {
     owning(&OWNERS.lock(), |owned| owned.place == place && owned.is_given)
 }
 
 /// The guest that has a function, or with whose function it is reset.
-fn owner(owners: &[Owned], place: Bdf) -> Option<&'static str> {
-    owning(owners, |owned| owned.place == place).map(|guest| &*guest.config.name)
+fn owner(owners: &[(Bdf, String)], place: Bdf) -> Option<&str> {
+    owners.iter().find(|(owned, _)| *owned == place).map(|(_, name)| name.as_str())
 }
 
-fn owning(owners: &[Owned], is_meant: impl Fn(&Owned) -> bool) -> Option<&'static Guest> {
+/// Each function that a guest has or claims, with the guest's name.
+fn named(owners: &[Owned]) -> Vec<(Bdf, String)> {
+    let name = |owned: &Owned| Some((owned.place, GUESTS.at(owned.guest)?.config.name.clone()));
+    owners.iter().filter_map(name).collect()
+}
+
+fn owning(owners: &[Owned], is_meant: impl Fn(&Owned) -> bool) -> Option<Arc<Guest>> {
     let owned = owners.iter().find(|owned| is_meant(owned))?;
-    GUESTS.get()?.all.get(owned.guest as usize)
+    GUESTS.at(owned.guest)
 }
 
 /// Checks what the function has stated of itself.

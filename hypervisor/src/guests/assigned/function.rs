@@ -34,7 +34,7 @@ enum Reached {
 /// A physical function of a guest's.
 pub struct HostFunction {
     place: Bdf,
-    guest: &'static Guest,
+    guest: Arc<Guest>,
     space: Arc<Space>,
     ranges: [Option<Reached>; BARS],
     signals: Signals,
@@ -46,7 +46,7 @@ pub struct HostFunction {
 
 impl HostFunction {
     /// A function that is about to be the guest's; the guest does not reach it yet.
-    pub fn new(place: Bdf, guest: &'static Guest, space: Arc<Space>, signals: Signals) -> Self {
+    pub fn new(place: Bdf, guest: Arc<Guest>, space: Arc<Space>, signals: Signals) -> Self {
         Self {
             place,
             guest,

@@ -20,8 +20,8 @@ use vm::devices::pci::assigned::Phase;
 use super::choosing::guest_of;
 use super::functions::Function;
 use super::{stopping, under_way, virtual_functions};
-use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
+use crate::guests::slots::GUESTS;
 use crate::guests::{events, pci};
 
 /// Takes the steps that are due; `may_begin`: those that are wanted begin. Returns how resets have ended that no guest
@@ -38,13 +38,12 @@ pub fn step(may_begin: bool) -> Vec<(Bdf, Result<(), String>)> {
 
 /// The functions that are to be reset.
 fn wanted() -> Vec<Bdf> {
-    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
     let is_wanted = |function: &Function| {
         let mut function = function.lock();
         let is_wanted = function.physical().take_wanted_reset() && function.phase() == Phase::Resetting;
         is_wanted.then(|| function.physical().place())
     };
-    let runs = guests.iter().filter_map(|guest| guest.run::<Instance>());
+    let runs = GUESTS.all().filter_map(|guest| guest.run::<Instance>());
     runs.flat_map(|run| run.functions().all().iter().filter_map(is_wanted).collect::<Vec<_>>()).collect()
 }
 

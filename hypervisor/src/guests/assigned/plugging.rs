@@ -30,7 +30,7 @@ use crate::guests::instance::Instance;
 /// A function that is taken from a guest that runs, and may not be anybody else's yet.
 pub struct Departure {
     /// The guest that had it.
-    pub guest: &'static Guest,
+    pub guest: Arc<Guest>,
     /// The function.
     pub place: Bdf,
     /// The guest has not ejected it.
@@ -60,7 +60,7 @@ impl Arrival {
             let reason = "an image without hot-plug has started the guest: its ACPI tables describe no controller";
             return Err(reason.to_string());
         }
-        let chosen = choosing::choose_arriving(run.guest, place, without_reset)?;
+        let chosen = choosing::choose_arriving(&run.guest, place, without_reset)?;
         if chosen.gsi.is_some() && !acpi::describe_lines(run.machine.memory()) {
             choosing::free_one(place, run.guest.number);
             let reason = "an image without INTx has started the guest: its ACPI tables describe no lines";
@@ -86,8 +86,8 @@ impl Arrival {
     }
 
     /// The guest.
-    pub fn guest(&self) -> &'static Guest {
-        self.run.guest
+    pub fn guest(&self) -> &Arc<Guest> {
+        &self.run.guest
     }
 
     /// Returns whether the function needs no more steps of a reset.
@@ -101,7 +101,7 @@ impl Arrival {
     /// The reason why the guest cannot have it. Nothing has changed.
     pub fn finish(self, reset: Result<(), String>) -> Result<(), String> {
         let Self { run, chosen, .. } = self;
-        let (guest, place) = (run.guest, chosen.place);
+        let (guest, place) = (&run.guest, chosen.place);
         let given = reset.and_then(|()| give_one(guest, run.space(), &run.machine, run.functions(), &chosen));
         match given {
             Ok(device) => {
@@ -139,7 +139,7 @@ pub fn take_by_force(run: &Arc<Instance>, place: Bdf) -> Option<Departure> {
 }
 
 /// Takes the functions that guests have ejected since this was called last.
-pub fn take_ejected(guest: &'static Guest) -> Vec<Departure> {
+pub fn take_ejected(guest: &Arc<Guest>) -> Vec<Departure> {
     if !guest.take_has_ejected() {
         return Vec::new();
     }
@@ -175,7 +175,7 @@ fn find(run: &Instance, place: Bdf) -> Option<u8> {
 fn take(run: &Arc<Instance>, device: u8, is_forced: bool) -> Option<Departure> {
     let disconnected = run.functions().remove(device, |function| (disconnect(run, device, &function), function));
     let ((place, change), function) = disconnected?;
-    Some(Departure { guest: run.guest, place, is_forced, run: Arc::downgrade(run), function, change })
+    Some(Departure { guest: run.guest.clone(), place, is_forced, run: Arc::downgrade(run), function, change })
 }
 
 /// Returns the function, and the change of the guest's address space by which its registers have left that.

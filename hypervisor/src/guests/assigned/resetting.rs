@@ -27,11 +27,11 @@ pub enum Reset {
 ///
 /// # Errors
 /// It cannot be reset, and its configuration does not permit that.
-pub fn plan(
+pub fn plan<'a>(
     alone: Option<Way>,
     bus: Result<BusReset, NoBusReset>,
     without_reset: bool,
-    owner: impl Fn(Bdf) -> Option<&'static str>,
+    owner: impl Fn(Bdf) -> Option<&'a str>,
 ) -> Result<Reset, String> {
     if let Some(way) = alone {
         return Ok(Reset::Alone(way));

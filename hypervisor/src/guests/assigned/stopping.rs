@@ -42,7 +42,7 @@ pub fn stop_unserved(place: Bdf) -> EventKind {
 /// and a guest that has it does not see it any more. Returns the event. No function is locked.
 pub fn stop_for(place: Bdf, reason: &dyn fmt::Display) -> EventKind {
     let guest = guest_of(place);
-    let run = guest.and_then(|guest| guest.run::<Instance>());
+    let run = guest.as_ref().and_then(|guest| guest.run::<Instance>());
     if let Some(run) = &run {
         let its = run.functions().all().into_iter().find(|function| function.lock().physical().place() == place);
         its.iter().for_each(|function| vanish(run, function));
@@ -53,7 +53,7 @@ pub fn stop_for(place: Bdf, reason: &dyn fmt::Display) -> EventKind {
         // It may reach the guest's memory for good.
         run.iter().for_each(|run| run.machine.memory().keep_for_good());
     }
-    report(place, guest, reason)
+    report(place, guest.as_deref(), reason)
 }
 
 /// The guest sees the function no more, and its interrupts are closed.

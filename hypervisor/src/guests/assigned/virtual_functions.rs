@@ -20,8 +20,8 @@ use vm::devices::pci::assigned::{Phase, VirtualFunctions as Known};
 use super::choosing::guest_of;
 use super::functions::Function;
 use super::{stopping, under_way};
-use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
+use crate::guests::slots::GUESTS;
 use crate::guests::{events, pci};
 use crate::kernel::iommu::guests as iommu;
 
@@ -46,15 +46,14 @@ pub fn follow_all() {
     }
     for wanted in wanted.into_iter().filter(|wanted| pci::sriov::enabled(wanted.place).is_empty()) {
         if let Err(problem) = enable(&wanted) {
-            let name = guest_of(wanted.place).map_or("?", |guest| &guest.config.name);
+            let name = guest_of(wanted.place).map_or_else(|| "?".into(), |guest| guest.config.name.clone());
             log::warn!("guest {name}: PCI function {}: no virtual function is enabled: {problem}", wanted.place);
         }
     }
 }
 
 fn all_wanted() -> Vec<Wanted> {
-    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-    let functions = guests.iter().filter_map(|guest| guest.run::<Instance>()).flat_map(|run| run.functions().all());
+    let functions = GUESTS.all().filter_map(|guest| guest.run::<Instance>()).flat_map(|run| run.functions().all());
     functions.filter_map(wanted_of).collect()
 }
 

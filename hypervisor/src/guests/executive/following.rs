@@ -21,6 +21,7 @@ impl Executive {
         let is_homecoming = self.receive();
         self.slots.iter_mut().flatten().for_each(|task| task.follow_space());
         self.follow_guests();
+        self.follow_weights();
         if is_homecoming {
             self.send_home();
         }
@@ -98,6 +99,16 @@ impl Executive {
             }
         }
         self.count();
+    }
+
+    /// vCPUs whose guests have got other weights have them from now on.
+    fn follow_weights(&mut self) {
+        for (slot, task) in self.slots.iter_mut().enumerate() {
+            if let Some((from, to)) = task.as_mut().and_then(|task| task.take_weight()) {
+                self.queue.set_weight(slot, to, Ticks(cpu::tsc()));
+                places::reweigh(self.me.index, from, to);
+            }
+        }
     }
 
     /// A kick can be meant for one vCPU only while there is but one.

@@ -12,16 +12,16 @@ use wire::{EventKind, VmState};
 use super::standstill::{give_up, pause};
 use crate::arch::virt::{Unavailable, Virt};
 use crate::guests::events::record;
-use crate::guests::guest::{GUESTS, Guest, Order};
+use crate::guests::guest::{Guest, Order};
 use crate::guests::instance::Instance;
 use crate::guests::instance::ending::{Ending, fail};
 use crate::guests::placement;
+use crate::guests::slots::GUESTS;
 use crate::kernel::{ledger, outcome, places};
 
 /// Every guest whose home the CPU `me` is.
-fn at_home(me: u32) -> impl Iterator<Item = &'static Guest> {
-    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-    guests.iter().filter(move |guest| guest.home() == me)
+fn at_home(me: u32) -> impl Iterator<Item = Arc<Guest>> {
+    GUESTS.all().filter(move |guest| guest.home() == me)
 }
 
 /// Carries out the orders that wait for the CPU `me`.
@@ -29,7 +29,10 @@ pub fn carry_out_orders(me: u32, virt: Result<Virt, Unavailable>) {
     for guest in at_home(me) {
         let orders = guest.take_orders();
         for order in Order::ALL.into_iter().filter(|&order| orders & order as u32 != 0) {
-            carry_out(guest, virt, order);
+            carry_out(&guest, virt, order);
+        }
+        if orders != 0 {
+            guest.note_carried_out();
         }
     }
 }
@@ -60,7 +63,7 @@ pub fn give_away(me: u32) -> bool {
     true
 }
 
-fn carry_out(guest: &'static Guest, virt: Result<Virt, Unavailable>, order: Order) {
+fn carry_out(guest: &Arc<Guest>, virt: Result<Virt, Unavailable>, order: Order) {
     let running: Option<Arc<Instance>> = guest.run();
     match (order, running, virt) {
         (Order::Start, None, Ok(virt)) => start(guest, virt),
@@ -74,10 +77,9 @@ fn carry_out(guest: &'static Guest, virt: Result<Virt, Unavailable>, order: Orde
     }
 }
 
-fn start(guest: &'static Guest, virt: Virt) {
+fn start(guest: &Arc<Guest>, virt: Virt) {
     guest.set_state(VmState::Loading, None);
-    let Some(guests) = GUESTS.get() else { return };
-    match Instance::load(virt, guests, guest) {
+    match Instance::load(virt, guest) {
         Ok((instance, tasks)) => {
             guest.set_run(Arc::downgrade(&instance));
             guest.set_state(VmState::Running, None);

@@ -32,7 +32,7 @@ pub fn pause(guest: &Guest, instance: &Arc<Instance>, is_paused: bool) {
 
 /// Its kernel is not well: what becomes of it then.
 pub fn give_up(guest: &Guest, instance: &Arc<Instance>) {
-    match guest.config.on_panic {
+    match guest.settings.on_panic() {
         OnPanic::Throttle | OnPanic::Ignore => {}
         OnPanic::Stop => instance.end(Ending::GivenUp),
         OnPanic::Reset => instance.end(Ending::Reset),

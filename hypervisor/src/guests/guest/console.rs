@@ -15,7 +15,7 @@ impl Guest {
     /// It has written to its console. The control channel is notified at most every few milliseconds, at the end of a
     /// line; the rest is flushed when the guest waits.
     pub fn console_output(&self, bytes: &[u8]) {
-        let mut console = self.console.lock();
+        let mut console = self.console.guest.lock();
         for byte in bytes {
             // A byte that finds no room is lost: the guest is never held up by the reader of its console.
             let _ = console.output.enqueue(*byte);
@@ -30,7 +30,7 @@ impl Guest {
 
     /// Notifies the control channel of output that waits.
     pub fn flush_console(&self) {
-        let mut console = self.console.lock();
+        let mut console = self.console.guest.lock();
         if console.waiting > 0 {
             console.wake_control();
         }
@@ -41,12 +41,12 @@ impl Guest {
         if self.virtio_takes_input.load(Ordering::Relaxed) {
             return None;
         }
-        self.console.lock().next_typed()
+        self.console.guest.lock().next_typed()
     }
 
     /// Fills a buffer with what was typed, for its virtio console; returns how many bytes there were.
     pub fn virtio_console_typed(&self, into: &mut [u8]) -> usize {
-        let mut console = self.console.lock();
+        let mut console = self.console.guest.lock();
         into.iter_mut().map_while(|byte| console.next_typed().map(|typed| *byte = typed)).count()
     }
 
@@ -57,12 +57,12 @@ impl Guest {
 
     /// The console's ends for the control channel.
     pub fn control_ends(&self) -> spin::MutexGuard<'_, ControlEnds> {
-        self.control.lock()
+        self.console.control.lock()
     }
 
     /// The same where nobody holds them: a CPU that was stopped may, for good.
     pub fn free_control_ends(&self) -> Option<spin::MutexGuard<'_, ControlEnds>> {
-        self.control.try_lock()
+        self.console.control.try_lock()
     }
 
     /// Its devices have something to do: what was typed on its console, or more than one access may cost. Its first
@@ -79,7 +79,7 @@ impl Guest {
 
     /// Gathers what waits on the console, so that little is left for [`Self::save_console`].
     pub fn gather_console(&self) {
-        self.control.lock().gather();
+        self.console.control.lock().gather();
     }
 
     /// Saves what waits on the console, while no vCPU runs. It stays here as well.
@@ -87,7 +87,7 @@ impl Guest {
     /// # Errors
     /// It finds no room.
     pub fn save_console(&self, bytes: &mut [u8], owner: Owner, version: u32) -> Result<(), String> {
-        let (mut console, mut ends) = (self.console.lock(), self.control.lock());
+        let (mut console, mut ends) = (self.console.guest.lock(), self.console.control.lock());
         while let Some(byte) = console.input.dequeue() {
             console.typed.push_back(byte);
         }
@@ -115,8 +115,8 @@ impl Guest {
         let owner = Owner { guest: self.number, vcpu: 0 };
         let (from, tail) = block::open::<state::Console>(bytes, owner).map_err(|error| error.to_string())?;
         let (output, typed) = from.split(tail).ok_or("its length differs from its header")?;
-        self.control.lock().backlog.extend(output);
-        self.console.lock().typed.extend(typed);
+        self.console.control.lock().backlog.extend(output);
+        self.console.guest.lock().typed.extend(typed);
         self.poll_devices();
         Ok(())
     }

@@ -90,7 +90,7 @@ impl Guest {
 
     fn is_not_well(&self, state: VmState, reason: String) {
         let name = &self.config.name;
-        let reason = match self.config.on_panic {
+        let reason = match self.settings.on_panic() {
             OnPanic::Dump => format!("{reason}; held for `baton vm dump {name}`, then resume, reset or stop it"),
             _ => reason,
         };

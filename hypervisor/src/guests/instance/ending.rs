@@ -28,7 +28,7 @@ pub enum Ending {
 }
 
 /// The guest has ended and holds nothing any more.
-pub(super) fn finish(guest: &'static Guest, ending: Ending) {
+pub(super) fn finish(guest: &Guest, ending: Ending) {
     let name = guest.config.name.clone();
     let reason = match ending {
         Ending::Reset | Ending::Own(Stop::Reset) => {

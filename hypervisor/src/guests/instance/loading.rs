@@ -22,8 +22,9 @@ use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::{OutOfMemory, Virt};
 use crate::arch::{counters, cpu};
 use crate::guests::assigned::{self, virtual_functions};
+use crate::guests::configuration::Files;
 use crate::guests::disks;
-use crate::guests::guest::{Guest, Guests};
+use crate::guests::guest::Guest;
 use crate::guests::networks;
 use crate::guests::sockets;
 use crate::guests::task::Task;
@@ -35,13 +36,14 @@ use crate::kernel::timeline::{self, Name};
 impl Instance {
     /// Loads a guest from the bundle; gives its vCPUs. The error has the reason and a hint.
     #[inline(never)]
-    pub fn load(virt: Virt, guests: &Guests, guest: &'static Guest) -> Result<(Arc<Self>, Vec<Task>), String> {
+    pub fn load(virt: Virt, guest: &Arc<Guest>) -> Result<(Arc<Self>, Vec<Task>), String> {
         let config = &guest.config;
         let _loading = timeline::span(Name::GuestLoad, guest.number);
         // Before memory is taken and filled in vain.
         model_of(guest)?;
         let checking = timeline::span(Name::GuestFiles, guest.number);
-        let files = guests.bundle.verified_guest_files(config).map_err(|error| error.to_string())?;
+        let kept = Files::now();
+        let files = kept.of(config)?;
         drop(checking);
         let taking = timeline::span(Name::GuestMemory, guest.number);
         let node = ledger::guests::node_of(guest.home(), &FIRMWARE.lock());
@@ -69,7 +71,7 @@ impl Instance {
 
     fn power_on(
         virt: Virt,
-        guest: &'static Guest,
+        guest: &Arc<Guest>,
         memory: GuestRam,
         entry: &EntryState,
     ) -> Result<(Arc<Self>, Vec<Task>), String> {
@@ -88,7 +90,7 @@ impl Instance {
         let functions = assigned::give(guest, &space, &machine, virtual_functions::revoke)?;
         guest.health.reset();
         let instance = Arc::new(Self {
-            guest,
+            guest: guest.clone(),
             machine,
             is_paused: AtomicBool::new(false),
             is_ending: AtomicBool::new(false),
@@ -125,7 +127,7 @@ impl Instance {
     /// Why there can be none.
     pub fn adopt(
         virt: Virt,
-        guest: &'static Guest,
+        guest: &Arc<Guest>,
         memory: GuestRam,
         (policy, leaves): (&state::Policy, &[u8]),
         functions: &[u8],
@@ -146,7 +148,7 @@ impl Instance {
         check_offered(offered)?;
         let states: Result<Vec<_>, _> = (0..vcpus).map(|_| space.create_vcpu(guest.number, &entry, offered)).collect();
         let instance = Arc::new(Self {
-            guest,
+            guest: guest.clone(),
             machine,
             is_paused: AtomicBool::new(false),
             is_ending: AtomicBool::new(false),

@@ -7,17 +7,24 @@ use alloc::vec::Vec;
 use handover::layout::PortCounters;
 use switch::Figures;
 
-use super::port::{Lan, NETWORKS};
+use super::port::{Lan, NETWORKS, Port};
+use crate::guests::slots::GUESTS;
 use crate::kernel::inherited;
 
 /// The counters of every port, as a record has them.
 pub fn section() -> Vec<PortCounters> {
     let lans = NETWORKS.get().map_or(&[][..], |lans| lans);
     let ports = |(network, lan): (usize, &'static Lan)| {
-        let numbered = lan.ports.iter().enumerate();
-        numbered.map(move |(port, its)| packed(network as u32, port as u32, &its.counters.figures()))
+        // As the next image numbers them: without those of guests that were deleted.
+        let are_left = |(port, its): &(&Port, &switch::Port)| has_port(port.guest, its.mac.0);
+        let left = lan.ports.iter().zip(lan.network.ports()).filter(are_left).map(|(port, _)| port);
+        left.enumerate().map(move |(port, its)| packed(network as u32, port as u32, &its.counters.figures()))
     };
     lans.iter().enumerate().flat_map(ports).collect()
+}
+
+fn has_port(guest: u32, mac: [u8; 6]) -> bool {
+    GUESTS.at(guest).is_some_and(|guest| guest.config.nics.iter().any(|nic| nic.mac == mac))
 }
 
 fn packed(network: u32, port: u32, figures: &Figures) -> PortCounters {

@@ -2,13 +2,15 @@
 //! The ports of networks as the control channel lists them.
 
 use alloc::string::String;
+use alloc::sync::Arc;
 
 use switch::{Figures, Vlans};
 use wire::{NetDrops, NetFrames, NetPort, ReplyBody, page};
 
 use super::port::{Lan, NETWORKS};
 use crate::arch::timer;
-use crate::guests::guest::GUESTS;
+use crate::guests::guest::Guest;
+use crate::guests::slots::GUESTS;
 
 /// The most ports collected for one page; a frame holds fewer.
 const PAGE_PORTS: usize = 64;
@@ -26,7 +28,9 @@ pub fn list(from_index: u32) -> ReplyBody {
 
 fn describe(lan: &Lan, number: usize) -> Option<NetPort> {
     let (port, config) = (lan.ports.get(number)?, lan.network.ports().get(number)?);
-    let guest = GUESTS.get().and_then(|guests| guests.all.get(port.guest as usize));
+    // The number of a guest that was deleted may be another's.
+    let is_its = |guest: &Arc<Guest>| guest.config.nics.iter().any(|nic| nic.mac == config.mac.0);
+    let guest = GUESTS.at(port.guest).filter(is_its);
     let figures = port.counters.figures();
     Some(NetPort {
         network: lan.name.clone(),

@@ -5,6 +5,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use bundle::{AssignedConfig, limits};
@@ -15,7 +16,8 @@ use pci::{AssignError, Assignment, Bdf, Changes, Selector, reset};
 use spin::Mutex;
 
 use super::{SURVEY, Survey, probe_everything};
-use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::guest::Guest;
+use crate::guests::slots::GUESTS;
 use crate::kernel::inherited;
 use crate::kernel::iommu::guests as iommu;
 
@@ -82,7 +84,7 @@ pub fn plan(
     function: &str,
     guest: &Guest,
     without_reset: bool,
-    holder: impl Fn(Bdf) -> Option<&'static Guest>,
+    holder: impl Fn(Bdf) -> Option<Arc<Guest>>,
 ) -> Result<Planned, Problem> {
     // As the guest's start does: the survey need not wait for an idle CPU.
     probe_everything();
@@ -154,7 +156,7 @@ pub fn owner(place: Bdf) -> Option<String> {
     let survey = SURVEY.lock();
     let (configured, changes) = (survey.configured(), CHANGES.lock());
     let its = || changes.all(&configured).filter(|one| one.place == place).map(|one| &one.guest);
-    let runs = |name: &&String| GUESTS.get()?.named(name).map(|guest| !has_stopped(guest));
+    let runs = |name: &&String| GUESTS.named(name).map(|guest| !has_stopped(&guest));
     its().find(|name| runs(name) == Some(true)).or_else(|| its().next()).cloned()
 }
 
@@ -231,21 +233,19 @@ pub fn warn_if_forgotten(version: u32) {
 impl Survey {
     /// The functions that guests' configurations name, as far as they are there.
     fn configured(&self) -> Vec<Assignment> {
-        let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-        let of = |guest: &'static Guest| {
-            let assignment = move |function: &AssignedConfig| {
+        let of = |guest: Arc<Guest>| {
+            let assignment = |function: &AssignedConfig| {
                 let (guest, without_reset) = (guest.config.name.clone(), function.without_reset);
                 Some(Assignment { place: self.place_of(&function.selector)?, guest, without_reset })
             };
-            guest.config.functions.iter().filter_map(assignment)
+            guest.config.functions.iter().filter_map(assignment).collect::<Vec<_>>()
         };
-        guests.iter().flat_map(of).collect()
+        GUESTS.all().flat_map(of).collect()
     }
 
     fn gsi_of(&self, place: Bdf) -> Option<u32> {
-        let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-        let mut functions = guests.iter().flat_map(|guest| &guest.config.functions);
-        functions.find_map(|function| function.gsi.filter(|_| self.place_of(&function.selector) == Some(place)))
+        let its = |function: &AssignedConfig| function.gsi.filter(|_| self.place_of(&function.selector) == Some(place));
+        GUESTS.all().find_map(|guest| guest.config.functions.iter().find_map(its))
     }
 
     fn place_of(&self, selector: &str) -> Option<Bdf> {

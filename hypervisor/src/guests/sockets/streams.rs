@@ -17,7 +17,7 @@ use vm::memory::GuestMemory;
 use super::port::{find, with};
 use crate::arch::cpu;
 use crate::guests::forwarding::Run;
-use crate::guests::guest::GUESTS;
+use crate::guests::slots::GUESTS;
 
 /// Packets that one turn sends.
 const PACKETS: usize = 32;
@@ -109,8 +109,7 @@ impl Stream {
     /// The disk's guest is to work for it.
     fn wake(&self) {
         if !self.has_news.swap(true, Ordering::AcqRel) {
-            let guest = GUESTS.get().and_then(|guests| guests.all.get(self.guest as usize));
-            guest.into_iter().for_each(|guest| guest.poll_devices());
+            GUESTS.at(self.guest).into_iter().for_each(|guest| guest.poll_devices());
         }
     }
 }

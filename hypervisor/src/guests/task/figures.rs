@@ -15,7 +15,7 @@ impl Task {
     /// Takes its figures if somebody wants them. It is not in its guest; on this CPU its time went where `times`
     /// states.
     pub fn publish_figures(&mut self, times: Times) {
-        let guest = self.instance.guest;
+        let guest = self.instance.guest.clone();
         if let Some(figures) = guest.figures.get(self.index) {
             figures.publish(|| self.figures(times));
         }

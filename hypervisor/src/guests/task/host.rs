@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The host as a vCPU's machine reaches it.
 
+use alloc::sync::Arc;
+
 use vm::devices::pvpanic::PanicEvent;
 use vm::devices::virtio::Fault;
 use vm::machine::Host;
@@ -14,7 +16,7 @@ const NEAREST_ALARM_US: u64 = 2;
 
 /// The part of the host that a vCPU reaches.
 pub(super) struct TaskHost {
-    pub(super) guest: &'static Guest,
+    pub(super) guest: Arc<Guest>,
     /// The time at which the host's timer must fire whatever this vCPU wants: the end of its slice, others' alarms.
     pub(super) others_alarm: Option<u64>,
     /// When the guest's frames, packets and disks go on, if there are any.

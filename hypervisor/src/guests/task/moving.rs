@@ -16,7 +16,7 @@ use crate::arch::cpu;
 impl Task {
     /// Returns the owner of its block.
     pub fn owner(&self) -> Owner {
-        Owner { guest: self.instance.guest.number, vcpu: self.index as u32 }
+        Owner { guest: self.instance.guest.rank(), vcpu: self.index as u32 }
     }
 
     /// Saves it, while it is not loaded and nobody sends it anything. `stolen_ticks` others had the CPU while it

@@ -37,7 +37,7 @@ impl Task {
     /// Checks whether it spins. Returns until when it rests if it is throttled from now on.
     #[cold]
     fn look(&mut self, now: u64) -> Option<u64> {
-        let guest = self.instance.guest;
+        let guest = self.instance.guest.clone();
         let sample = watching::sample(&self.vcpu, &mut self.cpu, now);
         let Others { can_run, halted_for_good } = self.instance.machine.others(&self.cpu);
         let has_reported = guest.health.has_reported();

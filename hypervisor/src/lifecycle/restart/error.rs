@@ -32,7 +32,7 @@ pub enum StageError {
     /// The file of the running image is unknown, so the next one could not return to it.
     NoWayBack,
     /// This guest is being loaded.
-    Loading(&'static str),
+    Loading(String),
     /// A guest cannot be handed over.
     Guests(String),
     /// This CPU is unresponsive.

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use handover::image::Reader;
 
+use super::composing::Composed;
 use super::files::Files;
 use super::source::Source;
 use super::staged_image::Trusted;
@@ -31,6 +32,8 @@ pub struct HandOver {
     pub next: Box<Trusted>,
     /// The file that it comes from.
     pub source: Source,
+    /// The host's configuration, if it has changed.
+    pub bundle: Option<Composed>,
     /// For the record.
     pub record: OwnedFrames,
     /// The hand-over version that is written for it.

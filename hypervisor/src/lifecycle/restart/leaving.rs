@@ -17,8 +17,8 @@ use super::staged_image::Hashed;
 use crate::arch::switch_pages::SwitchPages;
 use crate::arch::{apic, cpu, fault, percpu, timer};
 use crate::guests::assigned::under_way;
-use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
+use crate::guests::slots::GUESTS;
 use crate::kernel::console;
 use crate::kernel::cpus::{self, Member};
 use crate::kernel::inherited::Conversation;
@@ -99,8 +99,7 @@ pub fn leave(staged: Staged, reason: Reason, asked: u64, last_words: &mut dyn Fn
 
 /// No PCI function reaches a guest's memory when the next image uses it for something else.
 fn take_functions_back() {
-    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-    guests.iter().filter_map(|guest| guest.run::<Instance>()).for_each(|run| run.take_functions_back());
+    GUESTS.all().filter_map(|guest| guest.run::<Instance>()).for_each(|run| run.take_functions_back());
     under_way::finish_all();
 }
 

@@ -10,6 +10,7 @@ use handover::{Full, Writer};
 use seal::Verify;
 use units::PhysRange;
 
+use super::composing::Composed;
 use super::hand_over::HandOver;
 use super::staged_image::{Hashed, Trusted};
 use super::upload::Upload;
@@ -65,7 +66,8 @@ pub fn write_record(
         root: switch_pages.next_root().into(),
     };
     let checked = checked_section(&hand_over.next, hashed);
-    let modules = modules(&boot.modules, hand_over.source.next_bundle().map(Upload::range));
+    let bundle = hand_over.source.next_bundle().map(Upload::range);
+    let modules = modules(&boot.modules, bundle.or_else(|| hand_over.bundle.as_ref().map(Composed::range)));
     let mut writer = Writer::for_version(hand_over.record.bytes_mut(), hand_over.version);
     writer.one(Kind::Host, &host).one(Kind::Clock, &clock_section()).one(Kind::SwitchPages, &way);
     writer.raw(Kind::CommandLine, boot.command_line.as_bytes());
@@ -138,7 +140,7 @@ fn region(region: &boot::Region) -> Region {
     }
 }
 
-/// The loader's modules; a bundle that was sent stands in for the first one.
+/// The loader's modules; a bundle that was sent or composed stands in for the first one.
 fn modules(all: &[boot::Module], bundle: Option<PhysRange>) -> impl Iterator<Item = Module> {
     let first = bundle.map(|range| (range, all.first().map_or("", |module| module.command_line.as_str())));
     let rest = all.iter().skip(usize::from(bundle.is_some()));

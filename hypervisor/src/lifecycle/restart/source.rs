@@ -11,7 +11,7 @@ use handover::layout::Purpose;
 
 use super::error::StageError;
 use super::upload::Upload;
-use crate::guests::guest::GUESTS;
+use crate::guests::configuration;
 use crate::kernel::inherited;
 
 /// A file that holds an image, alone or in a bundle.
@@ -31,9 +31,9 @@ enum File {
 impl Source {
     /// The image in the host's own bundle.
     pub fn bundle() -> Result<Self, StageError> {
-        let guests = GUESTS.get().ok_or(StageError::NoBundle)?;
-        let name = guests.bundle.manifest().host.image.as_deref().ok_or(StageError::NoImage)?;
-        let image = guests.bundle.file(name).map_err(|error| StageError::Bundle(error.to_string()))?;
+        let bundle = configuration::bundle().ok_or(StageError::NoBundle)?;
+        let name = bundle.manifest().host.image.as_deref().ok_or(StageError::NoImage)?;
+        let image = bundle.file(name).map_err(|error| StageError::Bundle(error.to_string()))?;
         Ok(Self { file: File::Resident(image), image: 0..image.len() })
     }
 

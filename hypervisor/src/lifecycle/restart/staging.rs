@@ -18,6 +18,7 @@ use units::{PageSize, PhysAddr};
 use wire::VmState;
 use zerocopy::FromZeros as _;
 
+use super::composing::Composed;
 use super::error::StageError;
 use super::files::Files;
 use super::hand_over::{HandOver, Staged};
@@ -29,9 +30,9 @@ use crate::arch::boot;
 use crate::arch::heap::HEAP_BYTES;
 use crate::arch::memory::{self, OwnedFrames};
 use crate::arch::switch_pages::SwitchPages;
-use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
 use crate::guests::pci::assignments;
+use crate::guests::slots::GUESTS;
 use crate::kernel::cpus::{self, Member};
 use crate::kernel::inherited::{self, Conversation};
 use crate::kernel::ledger::retired;
@@ -43,7 +44,7 @@ pub type Pack = fn(u32) -> Result<HandOverState, String>;
 /// Stages a restart or an update with an image that is hashed; the error gives its file back.
 pub fn stage(
     staged_image: Box<StagedImage>,
-    source: Source,
+    (source, bundle): (Source, Option<Composed>),
     reason: Reason,
     confirm_within_s: Option<u32>,
     pack: Pack,
@@ -54,16 +55,15 @@ pub fn stage(
         return Err((StageError::Guests(problem), source));
     }
     let policy = staged_image.policy();
-    let stager = Stager { source, reason, confirm_within_s, pack, members: cpus::members() };
+    let stager = Stager { source, bundle, reason, confirm_within_s, pack, members: cpus::members() };
     let staged = stage::finish(stager, staged_image, policy, reason == Reason::Update);
     staged.map(|(ready, switch_pages)| Staged { hand_over: ready.0, switch_pages })
 }
 
 /// The error names a guest whose PCI functions the image cannot go on with.
 fn check_functions(next: &StagedImage) -> Result<(), String> {
-    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-    let runs = guests.iter().filter_map(|guest| guest.run::<Instance>());
-    runs.filter_map(|run| Some((run.guest, refusal(next, &run)?))).next().map_or(Ok(()), |(guest, reason)| {
+    let runs = GUESTS.all().filter_map(|guest| guest.run::<Instance>());
+    runs.filter_map(|run| Some((run.guest.clone(), refusal(next, &run)?))).next().map_or(Ok(()), |(guest, reason)| {
         let name = &guest.config.name;
         Err(format!("guest '{name}': {reason}: stop the guest first"))
     })
@@ -92,6 +92,7 @@ fn refusal(next: &StagedImage, run: &Instance) -> Option<&'static str> {
 
 struct Stager {
     source: Source,
+    bundle: Option<Composed>,
     reason: Reason,
     confirm_within_s: Option<u32>,
     pack: Pack,
@@ -109,9 +110,8 @@ impl stage::Stager for Stager {
     type Error = StageError;
 
     fn check_guests(&mut self) -> Result<(), StageError> {
-        let all = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-        let loading = all.iter().find(|guest| guest.status().state == VmState::Loading);
-        loading.map_or(Ok(()), |guest| Err(StageError::Loading(&guest.config.name)))
+        let loading = GUESTS.all().find(|guest| guest.status().state == VmState::Loading);
+        loading.map_or(Ok(()), |guest| Err(StageError::Loading(guest.config.name.clone())))
     }
 
     fn judge(&mut self, placed: Box<StagedImage>) -> Result<Box<Trusted>, StageError> {
@@ -138,10 +138,9 @@ impl stage::Stager for Stager {
 
     /// For tables, heap, stacks, and the new image's side of each guest.
     fn allocate_staging_memory(&mut self) -> Result<OwnedFrames, StageError> {
-        let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-        let vcpus = guests.iter().map(|guest| u64::from(guest.config.vcpus)).sum();
+        let vcpus = GUESTS.all().map(|guest| u64::from(guest.config.vcpus)).sum();
         let cpus = self.members.len() as u64;
-        let needs = Needs { heap_bytes: HEAP_BYTES, cpus, guests: guests.len() as u64, vcpus };
+        let needs = Needs { heap_bytes: HEAP_BYTES, cpus, guests: GUESTS.all().count() as u64, vcpus };
         allocate(needs.staging_bytes(), PageSize::Mib2, "the new image's own data")
     }
 
@@ -158,6 +157,7 @@ impl stage::Stager for Stager {
             generation: inherited::generation() + 1,
             next: goods.next,
             source: self.source,
+            bundle: self.bundle,
             record: goods.record,
             version: goods.version,
             staging_memory: goods.staging_memory,

@@ -6,11 +6,11 @@ use handover::image::SECURITY_VERSION;
 use seal::{Floor, PublicKey, Trust};
 
 use super::error::StageError;
-use crate::guests::guest::GUESTS;
+use crate::guests::configuration;
 
 /// The keys that the running bundle trusts.
 pub fn keys() -> &'static [PublicKey] {
-    GUESTS.get().map_or(&[], |guests| &guests.trusted_keys)
+    configuration::trusted_keys()
 }
 
 /// The same, as the seal's check takes them.
@@ -23,7 +23,7 @@ pub fn trust() -> Trust<'static> {
 
 /// Returns what is demanded of the next image's security version.
 pub fn floor() -> Floor {
-    let allow_downgrade = GUESTS.get().and_then(|guests| guests.bundle.manifest().host.allow_downgrade);
+    let allow_downgrade = configuration::host().allow_downgrade;
     Floor::new(SECURITY_VERSION, allow_downgrade, !keys().is_empty())
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file that is being sent to the host, or has been: an image or a bundle, in memory that is given back with it.
+//! A file that is being sent to the host, or has been, in memory that is given back with it: an image, a bundle, or a
+//! file from which guests start.
 
+use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 
-use bundle::Bundle;
+use bundle::{Bundle, Crc32, FileRecord};
 use handover::Image;
 use seal::{Announced, Arrival, ArrivalError, Origin};
 use units::{ByteSize, PageSize, PhysRange};
@@ -15,6 +17,7 @@ use super::trust;
 use crate::arch::memory::{FRAMES, OwnedFrames};
 use crate::arch::sha256::Engine;
 use crate::arch::{cpu, timer};
+use crate::guests::configuration::SentFile;
 
 /// Nobody goes on with it for so long: it is forgotten.
 const PATIENCE_US: u64 = 10_000_000;
@@ -25,6 +28,8 @@ pub struct Upload {
     frames: OwnedFrames,
     /// Its first bytes have been checked: its kind and its note.
     is_foreseen: bool,
+    /// The checksum of a file from which guests start, as far as it is there.
+    sum: Option<Crc32>,
 }
 
 impl Upload {
@@ -41,8 +46,9 @@ impl Upload {
         // The lock is free again: how much there is will be reported.
         let frames = frames.map_err(|_| too_large(bytes))?;
         let patience = timer::us_to_ticks(PATIENCE_US);
+        let sum = (announced.kind == UploadKind::File).then(Crc32::new);
         let arrival = Arrival::new(Engine::best(), announced, cpu::tsc(), patience);
-        Ok(Self { arrival, frames: OwnedFrames::new(frames), is_foreseen: false })
+        Ok(Self { arrival, frames: OwnedFrames::new(frames), is_foreseen: false, sum })
     }
 
     /// Returns whether this is what is being sent.
@@ -66,8 +72,9 @@ impl Upload {
     /// # Errors
     /// The file is not what was announced: it is to be forgotten.
     pub fn take(&mut self, offset: u64, piece: &[u8]) -> Result<u64, Refusal> {
+        let before = self.arrival.next_offset();
         let taken = self.arrival.take(offset, piece, self.frames.bytes_mut(), cpu::tsc());
-        self.foreseen(taken)
+        self.foreseen(before, taken)
     }
 
     /// The same for a piece that is packed, and has this length unpacked.
@@ -79,15 +86,19 @@ impl Upload {
             let reason = format!("a packed piece of {bytes} bytes is too long");
             return Err(refusal(RefusalCode::Invalid, reason, "send smaller pieces"));
         }
+        let before = self.arrival.next_offset();
         let taken = self.arrival.take_packed(offset, bytes.into(), packed, self.frames.bytes_mut(), cpu::tsc());
-        self.foreseen(taken)
+        self.foreseen(before, taken)
     }
 
-    /// A piece was taken: checks the file's head as soon as it is there. Returns where to go on.
-    fn foreseen(&mut self, taken: Result<u64, ArrivalError>) -> Result<u64, Refusal> {
+    /// A piece was taken, `before` which so many bytes were there: checks the file's head as soon as that is there.
+    /// Returns where to go on.
+    fn foreseen(&mut self, before: u64, taken: Result<u64, ArrivalError>) -> Result<u64, Refusal> {
         let next =
             taken.map_err(|error| refusal(RefusalCode::Invalid, error.to_string(), "send it again from its start"))?;
-        if !self.is_foreseen {
+        if let (Some(sum), Some(piece)) = (&mut self.sum, self.frames.bytes().get(before as usize..next as usize)) {
+            sum.add(piece);
+        } else if !self.is_foreseen {
             self.is_foreseen = self.foresee().map_err(|error| error.refusal())?;
         }
         Ok(next)
@@ -114,6 +125,20 @@ impl Upload {
         Ok(())
     }
 
+    /// Returns it as a file from which guests start, if it is one and all there.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn into_file(self: Box<Self>) -> Result<SentFile, Box<Self>> {
+        if !self.is_whole() || self.sum.is_none() {
+            return Err(self);
+        }
+        let Announced { bytes, digest, .. } = self.arrival.announced();
+        let crc32 = self.sum.as_ref().map_or(0, Crc32::value);
+        let record = FileRecord { name: name_of(&digest), bytes, crc32 };
+        Ok(SentFile { record, frames: self.frames })
+    }
+
     /// Returns whether all of it is there, as it was announced.
     pub fn is_whole(&self) -> bool {
         self.arrival.is_whole()
@@ -135,12 +160,17 @@ impl Upload {
     }
 }
 
+/// The name of a file from which guests start: the digits of its SHA-256.
+pub fn name_of(digest: &[u8; 32]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn too_large(bytes: u64) -> Refusal {
     let largest = FRAMES.lock().largest_extent().map_or(0, |extent| extent.bytes());
     let reason = format!("the file has {}, and the host {} in one piece", ByteSize(bytes), ByteSize(largest));
     refusal(RefusalCode::Exhausted, reason, "stop a guest, or give the host more memory")
 }
 
-fn refusal(code: RefusalCode, reason: alloc::string::String, hint: &str) -> Refusal {
+fn refusal(code: RefusalCode, reason: String, hint: &str) -> Refusal {
     Refusal { code, reason, hint: hint.into() }
 }

@@ -9,6 +9,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use ::update::adoption::Refused;
 use ::update::slots::{Slot, Slots};
@@ -19,8 +20,10 @@ use self::building::Building;
 use self::restoring::Restoring;
 use crate::arch::cpu_local;
 use crate::arch::virt::Virt;
-use crate::guests::guest::{GUESTS, Guests};
+use crate::guests::configuration;
+use crate::guests::guest::Guest;
 use crate::guests::instance::Instance;
+use crate::guests::slots::GUESTS;
 use crate::guests::task::Task;
 use crate::kernel::inherited;
 
@@ -30,13 +33,12 @@ type CpuSlots = Slots<Box<Task>, Arc<Instance>>;
 /// The slots of each CPU; `None` where it restores nothing.
 static SLOTS: Once<Box<[Mutex<Option<CpuSlots>>]>> = Once::new();
 
-/// Sets the CPU that each vCPU belongs to, and is on. Before the guests are anybody's.
-pub fn place_vcpus(guests: &mut Guests) {
+/// Sets the CPU that each vCPU of a guest belongs to, and is on. Before the guest is anybody's.
+pub fn place_vcpus(guest: &mut Guest) {
     let Some(record) = inherited::record() else { return };
-    for place in record.blocks.iter().filter(|place| place.kind.get() == BlockKind::Vcpu as u32) {
-        if let Some(guest) = guests.all.get_mut(place.guest.get() as usize) {
-            guest.set_placement(place.vcpu.get() as usize, place.own_cpu.get(), place.cpu.get());
-        }
+    let wanted = (BlockKind::Vcpu as u32, guest.number);
+    for place in record.blocks.iter().filter(|place| (place.kind.get(), place.guest.get()) == wanted) {
+        guest.set_placement(place.vcpu.get() as usize, place.own_cpu.get(), place.cpu.get());
     }
 }
 
@@ -46,13 +48,13 @@ pub fn place_vcpus(guests: &mut Guests) {
 /// What is wrong with one.
 pub fn adopt_guests(virt: Virt) -> Result<(), String> {
     let Some(record) = inherited::record() else { return Ok(()) };
-    let Some(guests) = GUESTS.get() else {
-        let nobody = record.guests.is_empty();
-        return nobody.then_some(()).ok_or_else(|| "its bundle cannot be read; the log names the reason".to_string());
-    };
-    let mut building = Building::new(virt, &guests.all, assign);
+    if configuration::bundle().is_none() && !record.guests.is_empty() {
+        return Err("its bundle cannot be read; the log names the reason".to_string());
+    }
+    let guests: Vec<Arc<Guest>> = GUESTS.all().collect();
+    let mut building = Building::new(virt, &guests, assign);
     ::update::adoption::adopt_guests(&record, &mut building).map_err(|Refused { guest, problem }| {
-        match guest.and_then(|guest| guests.all.get(guest)) {
+        match guest.and_then(|guest| guests.get(guest)) {
             Some(guest) => format!("guest '{}': {problem}", guest.config.name),
             None => problem.to_string(),
         }

@@ -15,8 +15,8 @@ use crate::arch::cpu;
 use crate::arch::percpu::{BOOT_CPU, PerCpu};
 use crate::guests::device_interrupts;
 use crate::guests::executive::Executive;
-use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
+use crate::guests::slots::GUESTS;
 use crate::kernel::inherited::Conversation;
 
 /// The control channel's conversation, on the CPU that serves the channel.
@@ -87,10 +87,9 @@ fn save_vcpus(executive: &Executive, blocks: &Blocks) -> Result<(), String> {
 
 /// Saves what the vCPUs of a guest share, for every guest whose home the CPU `me` is.
 fn save_shared(me: u32, blocks: &Blocks) -> Result<(), String> {
-    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-    for guest in guests.iter().filter(|guest| guest.home() == me) {
+    for guest in GUESTS.all().filter(|guest| guest.home() == me) {
         let Some(run) = guest.run::<Instance>() else { continue };
-        let owner = handover::block::Owner { guest: guest.number, vcpu: 0 };
+        let owner = handover::block::Owner { guest: guest.rank(), vcpu: 0 };
         let no_room = |_| "its devices do not fit into their block";
         let block = blocks.block(BlockKind::Devices, owner).ok_or("its devices have no block")?;
         block.with(|bytes| {

@@ -18,8 +18,8 @@ use super::guest_state;
 use crate::arch::memory::{FRAMES, OwnedFrames};
 use crate::arch::percpu::BOOT_CPU;
 use crate::guests::events;
-use crate::guests::guest::GUESTS;
 use crate::guests::pci::assignments;
+use crate::guests::slots::GUESTS;
 use crate::kernel::inherited::Conversation;
 use crate::kernel::ledger::retired;
 
@@ -142,8 +142,8 @@ impl HandOverState {
     /// Returns whether every guest still is what it was when this was packed, and no memory has been found damaged
     /// since.
     pub fn is_current(&self) -> bool {
-        let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
         let is_same_memory = self.retired == retired::count();
-        is_same_memory && self.guests.iter().zip(guests).all(|(packed, guest)| guest_state::now(guest).is_as(packed))
+        is_same_memory
+            && self.guests.iter().zip(GUESTS.all()).all(|(packed, guest)| guest_state::now(&guest).is_as(packed))
     }
 }

@@ -18,9 +18,10 @@ use zerocopy::IntoBytes as _;
 use super::guest_state;
 use super::hand_over_state::HandOverState;
 use crate::guests::console::{INPUT_BYTES, OUTPUT_BYTES};
-use crate::guests::guest::{GUESTS, Guest};
+use crate::guests::guest::Guest;
 use crate::guests::instance::Instance;
 use crate::guests::networks;
+use crate::guests::slots::GUESTS;
 
 /// Behind a block's first page: CPUID's leaves; the XSAVE area; version 3's PCI functions.
 const POLICY_TAIL_BYTES: u64 = 2 * PAGE_BYTES;
@@ -40,8 +41,9 @@ impl HandOverState {
         if !this.ports.is_empty() && version < Kind::Ports.since() {
             return Err(format!("the bundle has networks, which hand-over version {version} does not carry"));
         }
-        for guest in GUESTS.get().map_or(&[][..], |guests| &guests.all) {
-            this.pack_guest(guest, version)?;
+        for (rank, guest) in (0..).zip(GUESTS.all()) {
+            guest.set_rank(rank);
+            this.pack_guest(&guest, version)?;
         }
         Ok(this)
     }
@@ -53,11 +55,11 @@ impl HandOverState {
         let state = guest_state::number(guest, status.state)?;
         self.guests.push(GuestRecord {
             name: padded(&guest.config.name),
-            config_digest: guest.config.digest().into(),
+            config_digest: guest.config_now().digest().into(),
             since_ns: status.since_ns.into(),
             since_before_pause_ns: before.as_ref().map_or(0, |before| before.since_ns).into(),
             nested_root: shown.map_or(0, |run| run.nested_root).into(),
-            number: guest.number.into(),
+            number: guest.rank().into(),
             vcpus: guest.config.vcpus.into(),
             state: (state as u32).into(),
             state_before_pause: match &before {
@@ -77,8 +79,13 @@ impl HandOverState {
     }
 
     fn pack_run(&mut self, guest: &Guest, run: &Arc<Instance>, version: u32) -> Result<(), String> {
-        let number = guest.number;
+        let number = guest.rank();
         let name = &guest.config.name;
+        if !run.functions().is_empty() && number != guest.number {
+            return Err(format!(
+                "guest '{name}': it has PCI functions, and a guest before it was deleted: stop it first, or create one"
+            ));
+        }
         if !run.functions().is_empty() && version < state::Functions::SINCE {
             return Err(format!(
                 "guest '{name}': it has PCI functions, which hand-over version {version} does not carry: stop it first"

@@ -18,9 +18,9 @@ use crate::arch::percpu::BOOT_CPU;
 use crate::arch::tsc::Tsc;
 use crate::arch::{apic, fault, timer};
 use crate::guests::events;
-use crate::guests::guest::GUESTS;
 use crate::guests::instance::Instance;
 use crate::guests::pci;
+use crate::guests::slots::GUESTS;
 use crate::kernel::console;
 use crate::kernel::cpus;
 use crate::kernel::inherited::{self, Conversation};
@@ -119,14 +119,13 @@ fn take_logs() {
 
 /// Goes on with the physical functions of guests.
 fn settle_functions() {
-    let guests = GUESTS.get().map_or(&[][..], |guests| &guests.all);
-    guests.iter().filter_map(|guest| guest.run::<Instance>()).for_each(|run| run.settle_functions());
+    GUESTS.all().filter_map(|guest| guest.run::<Instance>()).for_each(|run| run.settle_functions());
 }
 
 /// Takes over the output that waited on guests' consoles.
 fn take_consoles() {
-    let (Some(record), Some(guests)) = (inherited::record(), GUESTS.get()) else { return };
-    for guest in &guests.all {
+    let Some(record) = inherited::record() else { return };
+    for guest in GUESTS.all() {
         let Some(place) = record.block_of(BlockKind::Console, guest.number, 0) else { continue };
         let adopted = inherited::with_block(place.start.get(), place.bytes.get(), |bytes| guest.adopt_console(bytes));
         if let Some(Err(problem)) = adopted {

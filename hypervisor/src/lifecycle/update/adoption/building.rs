@@ -44,20 +44,20 @@ impl fmt::Display for Problem {
 type Assign = fn(u32, Slot<Box<Task>, Arc<Instance>>);
 
 /// The guests of the bundle, as they are built.
-pub struct Building {
+pub struct Building<'a> {
     virt: Virt,
-    guests: &'static [Guest],
+    guests: &'a [Arc<Guest>],
     assign: Assign,
 }
 
-impl Building {
+impl<'a> Building<'a> {
     /// Builds these guests.
-    pub fn new(virt: Virt, guests: &'static [Guest], assign: Assign) -> Self {
+    pub fn new(virt: Virt, guests: &'a [Arc<Guest>], assign: Assign) -> Self {
         Self { virt, guests, assign }
     }
 }
 
-impl Builder for Building {
+impl Builder for Building<'_> {
     type Run = Arc<Instance>;
     type Vcpu = Box<Task>;
     type Error = Problem;

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Changes of a running host's configuration: `baton vm create`, `set`, `baton config` and `baton file`.
+
+use anyhow::{Result, bail, ensure};
+use comfy_table::{CellAlignment, Table, presets};
+use wire::{FileInfo, MAX_PAGE_BYTES, RequestBody, UploadKind, VmSettings};
+
+use super::orders::check_name;
+use super::{DONE, connect};
+use crate::args::{ConfigCommand, FileCommand, Format, Target, VmCreate, VmSet};
+use crate::bundle::addition;
+use crate::client::Client;
+use crate::config::{Config, Guest, show as shown};
+use crate::size::Size;
+
+/// `baton config show`.
+pub(super) fn show(target: &Target, command: &ConfigCommand) -> Result<u8> {
+    let ConfigCommand::Show = command;
+    print!("{}", shown::host_toml(&connect(target)?.config()?));
+    Ok(DONE)
+}
+
+/// `baton vm set`.
+pub(super) fn set(client: &mut Client, order: &VmSet) -> Result<u8> {
+    check_name(client, &order.vm)?;
+    let settings = VmSettings {
+        weight: order.weight,
+        on_panic: order.on_panic.clone(),
+        autostart: order.autostart,
+        vcpus: order.vcpus,
+        memory_bytes: order.memory.map(|memory| memory.bytes),
+    };
+    client.order(RequestBody::VmSet { name: order.vm.clone(), settings })?;
+    println!("{} set", order.vm);
+    Ok(DONE)
+}
+
+/// `baton vm create`: sends the files that the host does not have, then the description.
+pub(super) fn create(client: &mut Client, order: &VmCreate) -> Result<u8> {
+    let guest = described(order)?;
+    let (manifest, files) = addition(&guest)?;
+    let manifest = manifest.to_content();
+    let (length, name) = (manifest.len(), guest.name);
+    ensure!(length <= MAX_PAGE_BYTES, "the description of {name} has {length} bytes; {MAX_PAGE_BYTES} are possible");
+    let known = client.files()?;
+    for (name, content) in &files {
+        if !known.iter().any(|file| file.name == *name) {
+            client.upload(UploadKind::File, content, |_| {})?;
+        }
+    }
+    client.order(RequestBody::VmCreate { manifest })?;
+    println!("{name} created");
+    if !order.no_start {
+        client.order(RequestBody::VmStart { name: name.clone() })?;
+        println!("{name} started");
+    }
+    Ok(DONE)
+}
+
+fn described(order: &VmCreate) -> Result<Guest> {
+    if let Some(path) = &order.file {
+        let mut guests = Config::load(path)?.guests;
+        return match (guests.pop(), guests.is_empty()) {
+            (Some(guest), true) => Ok(guest),
+            (None, _) => bail!("{} describes no guest; add a [[guest]]", path.display()),
+            _ => bail!("{} describes several guests; leave one", path.display()),
+        };
+    }
+    // The command line demands these together.
+    let (Some(name), Some(kernel), Some(memory)) = (&order.name, &order.kernel, order.memory) else {
+        bail!("name a host.toml, or --name, --kernel and --memory");
+    };
+    Ok(Guest {
+        initrd: order.initrd.clone(),
+        vcpus: order.vcpus.unwrap_or(1),
+        cmdline: order.cmdline.clone().unwrap_or_default(),
+        ..Guest::new(name, kernel.clone(), memory)
+    })
+}
+
+/// `baton file`.
+pub(super) fn files(target: &Target, command: &FileCommand) -> Result<u8> {
+    let mut client = connect(target)?;
+    match command {
+        FileCommand::List(format) => list(&client.files()?, *format)?,
+        FileCommand::Remove { names } => {
+            for name in names {
+                client.order(RequestBody::FileRemove { name: name.clone() })?;
+                println!("{name} removed");
+            }
+        }
+    }
+    Ok(DONE)
+}
+
+fn list(files: &[FileInfo], format: Format) -> Result<()> {
+    if format.json {
+        for file in files {
+            println!("{}", serde_json::to_string(file)?);
+        }
+        return Ok(());
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["FILE", "SIZE", "FROM", "NEEDED"]);
+    for file in files {
+        let from = if file.is_sent { "sent" } else { "bundle" };
+        let needed = if file.is_needed { "yes" } else { "no" };
+        table.add_row([file.name.clone(), Size { bytes: file.bytes }.to_string(), from.into(), needed.into()]);
+    }
+    if let Some(column) = table.column_mut(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    println!("{table}");
+    Ok(())
+}

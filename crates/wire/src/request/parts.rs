@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What requests are made of.
+
+use alloc::string::String;
+
+use serde::{Deserialize, Serialize};
+
+/// Settings of a machine. What is `None` stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VmSettings {
+    /// Its share where several vCPUs have one CPU.
+    pub weight: Option<u32>,
+    /// The host's action when its kernel has panicked or hangs: a word of `host.toml`.
+    pub on_panic: Option<String>,
+    /// True if it starts with the host.
+    pub autostart: Option<bool>,
+    /// Its vCPUs; while it does not run.
+    pub vcpus: Option<u32>,
+    /// Its memory in bytes; while it does not run.
+    pub memory_bytes: Option<u64>,
+}
+
+/// The image that is to replace the running one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UpdateBy {
+    /// The one in the host's bundle.
+    #[default]
+    Bundle,
+    /// The file that has been sent, or the one in it.
+    Upload,
+    /// The one that ran before the last update.
+    Previous,
+}
+
+/// Kind of a file that is sent to the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UploadKind {
+    /// A boot bundle.
+    Bundle,
+    /// An image of Baton with its seal.
+    Image,
+    /// A file from which machines start. Once all of it is there the host keeps it, by the digits of its SHA-256.
+    File,
+}
+
+/// Choice of the messages that the host sends unasked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subscription {
+    /// Log records.
+    pub log: bool,
+    /// Events.
+    pub events: bool,
+    /// True for the console output of every machine.
+    pub consoles: bool,
+}
