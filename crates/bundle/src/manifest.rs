@@ -78,6 +78,8 @@ impl HostConfig {
         trusted_keys: Vec::new(),
         allow_downgrade: None,
         networks: Vec::new(),
+        control_keys: Vec::new(),
+        is_serial_open: false,
     };
 }
 

@@ -35,7 +35,6 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-mod choice;
 mod decode;
 mod encode;
 pub mod exit_code;
@@ -50,7 +49,6 @@ mod role;
 mod session;
 mod stream;
 
-pub use choice::{Subscription, UpdateBy, UploadKind};
 pub use decode::{Decoder, FrameError};
 pub use encode::{EncodeError, bounded, encode};
 pub use frame::{

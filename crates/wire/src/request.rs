@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Signed, Subscription, TimelinePlace, UpdateBy, UploadKind};
+use crate::{Signed, TimelinePlace};
 
 mod parts;
 pub use parts::{Subscription, UpdateBy, UploadKind, VmSettings};
