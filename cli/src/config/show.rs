@@ -54,12 +54,20 @@ impl Text {
 
 fn trust(text: &mut Text, manifest: &Manifest) {
     let host = &manifest.host;
-    if host.trusted_keys.is_empty() && host.allow_downgrade.is_none() {
+    if host.trusted_keys.is_empty() && host.allow_downgrade.is_none() && host.control_keys.is_empty() {
         return;
     }
     text.line("\n[trust]");
-    text.key("keys", list(host.trusted_keys.iter().map(|key| quoted(&PublicKey::from_bytes(*key).to_string()))));
+    let public = |key: [u8; 32]| quoted(&PublicKey::from_bytes(key).to_string());
+    text.key("keys", list(host.trusted_keys.iter().map(|key| public(*key))));
     host.allow_downgrade.iter().for_each(|allow| text.key("allow_downgrade", allow));
+    text.unusual("serial", host.is_serial_open, false, |_| quoted("open"));
+    for key in &host.control_keys {
+        text.line("\n[[trust.control]]");
+        text.key("name", quoted(&key.name));
+        text.key("key", public(key.key));
+        text.key("role", word(&key.role));
+    }
 }
 
 fn guest(text: &mut Text, guest: &GuestConfig, manifest: &Manifest) {

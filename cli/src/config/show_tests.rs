@@ -16,6 +16,11 @@ when_done = "stay"
 image = "none"
 [trust]
 allow_downgrade = false
+serial = "open"
+[[trust.control]]
+name = "desk"
+key = "ed25519:ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c"
+role = "operate"
 [[network]]
 name = "lan"
 mtu = 9000

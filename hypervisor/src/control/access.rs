@@ -13,14 +13,12 @@ use super::Control;
 use super::answering::REFUSAL_INTERVAL_US;
 use crate::arch::entropy::Instructions;
 use crate::arch::{cpu, timer};
-use crate::guests::control_keys;
 use crate::guests::events::record;
-use crate::guests::guest::GUESTS;
+use crate::guests::{configuration, control_keys};
 
 /// The guard of this host's control channel, without a session.
 pub(super) fn guard() -> Guard {
-    let Some(guests) = GUESTS.get() else { return Guard::new(alloc::vec![], Plain::Admitted) };
-    let host = &guests.bundle.manifest().host;
+    let host = configuration::host();
     let plain = if host.demands_sessions() { Plain::Denied } else { Plain::Admitted };
     let mut guard = Guard::new(host.control_keys.iter().map(key).collect(), plain);
     guard.adopt(control_keys::section().iter().map(|revoked| revoked.key));

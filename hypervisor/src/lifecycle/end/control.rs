@@ -10,7 +10,7 @@ use wire::{ApicMode, LogRecord, RefusalCode, Virtualization};
 use crate::arch::boot::BUILD;
 use crate::arch::serial::{self, Uart};
 use crate::arch::{apic, percpu, stack, strays, timer};
-use crate::guests::guest::GUESTS;
+use crate::guests::configuration;
 use crate::kernel::cpus::VIRTUALIZATION;
 use crate::kernel::platform::BOOT;
 use crate::kernel::{console, inherited};
@@ -61,7 +61,7 @@ impl Listening {
 
 /// Where requests have to be signed, nobody may ask a host that has ended: it checks no signature.
 fn answer(uart: &mut Uart, question: Question) {
-    if GUESTS.get().is_some_and(|guests| guests.bundle.manifest().host.demands_sessions()) {
+    if configuration::host().demands_sessions() {
         let hint = "its requests had to be signed, and it checks none any more: see COM1, key b there resets it";
         return send(uart, question.id, &refusal(hint));
     }
