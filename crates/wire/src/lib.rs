@@ -48,6 +48,7 @@ mod reply;
 mod request;
 mod role;
 mod session;
+mod signed;
 mod stream;
 
 pub use choice::{Subscription, UpdateBy, UploadKind};
@@ -68,7 +69,8 @@ pub use reply::{
 };
 pub use request::{Request, RequestBody};
 pub use role::Role;
-pub use session::{Challenge, ControlKey, NONCE_BYTES, SESSION_IDLE_S, Signed, statement};
+pub use session::ControlKey;
+pub use signed::{Challenge, NONCE_BYTES, SESSION_IDLE_S, Signed, statement};
 pub use stream::{Event, EventKind, Level, LogRecord, Stream};
 
 #[cfg(test)]
