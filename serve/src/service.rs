@@ -50,8 +50,8 @@ impl Service {
     /// Begins to reach the hosts that the options name.
     ///
     /// # Errors
-    /// Two have one name; the key cannot be read, or others can read it; the audit log cannot be opened; no thread can be started. A history that cannot be opened
-    /// is none: the service goes on without it.
+    /// Two have one name; the key cannot be read, or others can read it; the audit log cannot be opened; no thread can
+    /// be started. A history that cannot be opened is none: the service goes on without it.
     pub fn start(options: &Options, ending: Ending) -> Result<Arc<Self>> {
         let history = History::start(&options.history).context("the history cannot be begun")?;
         let key = options.key.as_deref().map(baton::keys::secret).transpose()?;

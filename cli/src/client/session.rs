@@ -3,7 +3,7 @@
 //!
 //! A session ends with the image that began it, and when it is not used: the client begins another one by itself. A
 //! request that was refused for want of one is repeated then, if it may be carried out twice. Any other is reported as
-//! refused: whoever forges that refusal on the line would else have an order signed twice.
+//! refused: that refusal may be forged on the line, to have an order signed twice.
 
 use std::time::{Duration, Instant};
 

@@ -162,7 +162,7 @@ fn a_client_begins_another_session_when_the_image_has_changed() {
     assert_eq!(state.lock().expect("unharmed").carried_out.len(), 3);
 }
 
-/// Whoever forges a refusal on the line gets no second signature for one order.
+/// A refusal that is forged on the line brings no second signature for one order.
 #[test]
 fn an_order_is_not_signed_again_by_itself() {
     let (mut client, state) = host(Some(guard()));

@@ -65,7 +65,7 @@ impl Client {
             };
             // Answers come in the order of the pieces: those to pieces before this one are lost.
             let end = pending.drain(..=at).next_back().map_or(sent, |(_, end)| end);
-            // The file is not wanted any more, or is announced anew.
+            // The host does not expect the file any more: it is announced again.
             if response.result.as_ref().is_err_and(|refusal| self.may_begin_again(refusal)) {
                 break;
             }

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use seal::{KeyId, PublicKey};
 use wire::{Challenge, ControlKey, NONCE_BYTES, RequestBody, Role, Signed, statement};
 
-use crate::Denied;
+use crate::denied::Denied;
 use crate::failures::Failures;
 use crate::open::Sessions;
 

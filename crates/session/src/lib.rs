@@ -26,22 +26,17 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod bounds;
 mod denied;
 mod failures;
 mod guard;
 mod open;
 mod signer;
 
+pub use bounds::{CHALLENGE_S, MAX_CHALLENGES, MAX_SESSIONS};
 pub use denied::Denied;
 pub use guard::{Admitted, Guard, Key, Moment, Plain, Unanswered};
 pub use signer::Signer;
-
-/// Sessions of one key; the one that was used longest ago gives way.
-pub const MAX_SESSIONS: usize = 4;
-/// Challenges of one key that are not answered yet; the oldest gives way.
-pub const MAX_CHALLENGES: usize = 4;
-/// The time in seconds for the answer to a challenge: a slow line with its queue full takes eight.
-pub const CHALLENGE_S: u32 = 30;
 
 #[cfg(test)]
 mod tests;

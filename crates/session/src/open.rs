@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use wire::{Challenge, NONCE_BYTES, SESSION_IDLE_S};
 
-use crate::{CHALLENGE_S, MAX_CHALLENGES, MAX_SESSIONS};
+use crate::bounds::{CHALLENGE_S, MAX_CHALLENGES, MAX_SESSIONS};
 
 const SECOND_NS: u64 = 1_000_000_000;
 

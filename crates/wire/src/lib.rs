@@ -47,6 +47,7 @@ mod reply;
 mod request;
 mod role;
 mod session;
+mod signed;
 mod stream;
 
 pub use decode::{Decoder, FrameError};
@@ -66,7 +67,8 @@ pub use reply::{
 };
 pub use request::{Request, RequestBody, Subscription, UpdateBy, UploadKind, VmSettings};
 pub use role::Role;
-pub use session::{Challenge, ControlKey, NONCE_BYTES, SESSION_IDLE_S, Signed, statement};
+pub use session::ControlKey;
+pub use signed::{Challenge, NONCE_BYTES, SESSION_IDLE_S, Signed, statement};
 pub use stream::{Event, EventKind, Level, LogRecord, Stream};
 
 #[cfg(test)]

@@ -5,42 +5,15 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use bundle::{ControlKeyConfig, ControlRole};
-use session::{Admitted, Denied, Guard, Key, Moment, Plain};
-use wire::{EventKind, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, Role};
+use session::{Admitted, Denied, Moment};
+use wire::{EventKind, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response};
 
 use super::Control;
 use super::answering::REFUSAL_INTERVAL_US;
 use crate::arch::entropy::Instructions;
 use crate::arch::{cpu, timer};
+use crate::guests::control_keys;
 use crate::guests::events::record;
-use crate::guests::{configuration, control_keys};
-
-/// The guard of this host's control channel, without a session.
-pub(super) fn guard() -> Guard {
-    let host = configuration::host();
-    let plain = if host.demands_sessions() { Plain::Denied } else { Plain::Admitted };
-    let mut guard = Guard::new(host.control_keys.iter().map(key).collect(), plain);
-    guard.adopt(control_keys::section().iter().map(|revoked| revoked.key));
-    if guard.demands_sessions() {
-        let keys = guard.list().len();
-        log::info!("control: requests have to be signed by one of {keys} control keys");
-        if let Err(error) = entropy::seed(&mut Instructions::detect()) {
-            log::error!("control: no session can begin, no request is taken: {error}");
-        }
-    }
-    guard
-}
-
-fn key(config: &ControlKeyConfig) -> Key {
-    let role = match config.role {
-        ControlRole::Revoked => None,
-        ControlRole::Read => Some(Role::Read),
-        ControlRole::Operate => Some(Role::Operate),
-        ControlRole::Update => Some(Role::Update),
-    };
-    Key { name: config.name.clone(), key: seal::PublicKey::from_bytes(config.key), role }
-}
 
 impl Control {
     /// Takes a request that has come: carries it out if it may be.

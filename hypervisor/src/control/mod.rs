@@ -15,6 +15,7 @@ mod dump;
 mod functions;
 mod images;
 mod info;
+mod keys;
 mod named;
 mod outgoing;
 mod polling;
@@ -144,7 +145,7 @@ impl Control {
             counts: Counts::default(),
             polling: Polling::default(),
             refusals: Quota::new(),
-            guard: access::guard(),
+            guard: keys::guard(),
             confirmation: Confirmation::default(),
             has_started_guests,
             restart_request: conversation.request,

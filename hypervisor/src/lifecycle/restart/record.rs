@@ -99,7 +99,7 @@ pub fn write_record(
     // The same.
     let revoked = control_keys::section();
     if !revoked.is_empty() {
-        writer.each(Kind::RevokedKeys, revoked.into_iter());
+        writer.each(Kind::RevokedKeys, revoked);
     }
     if let Some(seconds) = hand_over.confirm_within_s {
         writer.one(Kind::Deadline, &Deadline { seconds: seconds.into(), zero: 0.into() });
