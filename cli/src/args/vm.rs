@@ -95,7 +95,6 @@ pub struct VmCreate {
 
 /// Settings of a virtual machine.
 #[derive(Debug, Args)]
-#[group(id = "settings", required = true, multiple = true, args = ["weight", "on_panic", "autostart", "vcpus", "memory"])]
 pub struct VmSet {
     /// The virtual machine
     pub vm: String,
