@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The virtualization extension that runs guests: the seam between vendors. The code above imports this module, and
-//! names no vendor; the code below ([`super::svm`]) is imported by this module only.
+//! names no vendor; the code below ([`super::svm`], [`super::vmx`]) is imported by this module only.
 //!
 //! [`Virt`], [`Space`] and [`Vcpu`] are enums with a variant for each vendor, chosen once at boot, so that all code
 //! above is compiled once. Another vendor is a variant of each, an arm of `each!` and of [`Virt::detect`]: its module
@@ -18,6 +18,7 @@ macro_rules! each {
     ($kind:ident: $this:expr, $vendors:ident => $act:expr) => {
         match $this {
             $kind::Svm($vendors) => $act,
+            $kind::Vmx($vendors) => $act,
         }
     };
 }
@@ -34,6 +35,7 @@ use wire::Virtualization;
 use super::guest_memory::GuestRam;
 use super::svm::{self, Svm};
 use super::trap::TrapFrame;
+use super::vmx::{self, Vmx};
 use super::{counters, speculation};
 
 pub use super::unavailable::{OutOfMemory, Unavailable};
@@ -45,6 +47,8 @@ pub use vcpu::Vcpu;
 pub enum Virt {
     /// AMD's.
     Svm(Svm),
+    /// Intel's.
+    Vmx(Vmx),
 }
 
 /// The performance counters that a CPU has for guests.
@@ -61,13 +65,17 @@ impl Virt {
     /// # Errors
     /// [`Unavailable`]: there is none, or it cannot be used.
     pub fn detect() -> Result<Self, Unavailable> {
-        Svm::detect().map(Self::Svm)
+        match Svm::detect() {
+            Err(Unavailable::NoExtension) => Vmx::detect().map(Self::Vmx),
+            found => found.map(Self::Svm),
+        }
     }
 
     /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Svm(_) => "svm",
+            Self::Vmx(_) => "vmx",
         }
     }
 
@@ -75,6 +83,7 @@ impl Virt {
     pub fn kind(self) -> Virtualization {
         match self {
             Self::Svm(_) => Virtualization::Svm,
+            Self::Vmx(_) => Virtualization::Vmx,
         }
     }
 
@@ -115,6 +124,19 @@ impl Virt {
         each!(Virt: self, vendors => vendors.disable());
     }
 
+    /// Another image drives the calling CPU for a while, from which every vCPU has departed.
+    pub fn lend(self) {
+        each!(Virt: self, vendors => vendors.lend());
+    }
+
+    /// The calling CPU is this image's again, as it was before [`Self::lend`].
+    ///
+    /// # Errors
+    /// [`Unavailable`]: the CPU refuses what it took before.
+    pub fn take_back(self) -> Result<(), Unavailable> {
+        each!(Virt: self, vendors => vendors.take_back())
+    }
+
     /// Finds the counters of the calling CPU that guests' events can be counted with.
     ///
     /// # Errors
@@ -132,13 +154,14 @@ impl Virt {
     pub fn create_space(self, memory: &GuestRam) -> Result<Space, OutOfMemory> {
         match self {
             Self::Svm(svm) => svm.create_space(memory).map(Space::Svm),
+            Self::Vmx(vmx) => vmx.create_space(memory).map(Space::Vmx),
         }
     }
 }
 
 /// The guest that was running when an NMI interrupted the calling CPU; `None` if the host was.
 pub fn interrupted_guest(frame: &TrapFrame) -> Option<u32> {
-    svm::interrupted_guest(frame)
+    svm::interrupted_guest(frame).or_else(|| vmx::interrupted_guest(frame))
 }
 
 /// Blocks even NMIs on the calling CPU, for good: for a self-test. Does nothing where the extension cannot.

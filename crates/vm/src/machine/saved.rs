@@ -62,6 +62,7 @@ impl<M: GuestMemory> Machine<M> {
     pub fn save_vcpu(&self, vcpu: &impl VcpuState, cpu: &Cpu, into: &mut state::Vcpu) {
         vcpu.save(&mut into.registers);
         cpu.save(vcpu.guest_ticks(), into);
+        into.extension = state::Extension { kind: (vcpu.extension() as u32).into(), zero: 0.into() };
         into.speculation = state::Speculation { spec_ctrl: vcpu.spec_ctrl().into() };
     }
 
@@ -79,6 +80,9 @@ impl<M: GuestMemory> Machine<M> {
     pub fn restore_vcpu(&self, from: &state::Vcpu, vcpu: &mut impl VcpuState, cpu: &mut Cpu) -> Result<(), StateError> {
         let refuse = |field, reason| Err(StateError { field, reason });
         let registers = &from.registers;
+        if from.extension.kind.get() != vcpu.extension() as u32 {
+            return refuse("extension.kind", "the virtualization extension of another vendor's CPU has saved it");
+        }
         if registers.efer.get() & !self.cpuid.supported_efer() != 0 {
             return refuse("registers.efer", "a bit is set that this guest does not have");
         }

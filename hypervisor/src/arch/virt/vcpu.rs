@@ -9,6 +9,7 @@ use vm::vcpu::{Misplaced, Residence};
 
 use crate::arch::percpu::PerCpu;
 use crate::arch::svm::SvmVcpu;
+use crate::arch::vmx::VmxVcpu;
 
 /// One vCPU.
 pub struct Vcpu {
@@ -20,6 +21,8 @@ pub struct Vcpu {
 pub(super) enum Vendor {
     /// AMD's.
     Svm(SvmVcpu),
+    /// Intel's.
+    Vmx(VmxVcpu),
 }
 
 impl Vcpu {
