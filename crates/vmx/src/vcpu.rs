@@ -170,14 +170,15 @@ impl<C: Loaded> Vcpu<C> {
         }
     }
 
-    /// A register, wherever it is.
-    #[inline]
+    /// A register, wherever it is. A call, as the next one: at each of the places in the image that ask for a register,
+    /// code for both vendors is.
+    #[inline(never)]
     fn slot(&self, slot: Slot) -> u64 {
         self.cache.get(slot, &self.cpu)
     }
 
     /// Sets a register that may have this value already.
-    #[inline]
+    #[inline(never)]
     fn change(&mut self, slot: Slot, value: u64) {
         if self.slot(slot) != value {
             self.cache.set(slot, value);

@@ -224,7 +224,7 @@ fn registers_that_no_entry_takes_are_refused_and_change_nothing() {
     type Spoil = fn(&mut Registers);
     let spoilt: [(Spoil, &str); 8] = [
         (|it| it.efer = (efer::LME | efer::LMA | efer::SVME).into(), "registers.efer"),
-        (|it| it.efer = efer::LME.into(), "IA32_EFER"),
+        (|it| it.cr3 = (1 << 60).into(), "CR3"),
         (|it| it.kernel_gs_base = (1 << 60).into(), "registers.kernel_gs_base"),
         (|it| it.sfmask = (1 << 40).into(), "registers.sfmask"),
         (|it| it.cpl = 3, "registers.cpl"),

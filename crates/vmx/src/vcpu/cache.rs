@@ -41,7 +41,7 @@ impl Cache {
     }
 
     /// Changes a slot's value, which the next entry finds.
-    #[inline]
+    #[inline(never)]
     pub(super) fn set(&mut self, slot: Slot, value: u64) {
         self.values[slot as usize].set(value);
         self.known.set(self.known.get() | slot.bit());

@@ -85,6 +85,7 @@ impl VmxVcpu {
         }
     }
 
+    #[inline(never)]
     pub fn load(&mut self) {
         speculation::follow_guest(self.state.switched_mut().guest);
         self.extended.load();
@@ -98,6 +99,7 @@ impl VmxVcpu {
         self.choose_switch();
     }
 
+    #[inline(never)]
     pub fn unload(&mut self) {
         self.state.unload();
         self.state.set_xcr0(self.extended.xcr0());
@@ -108,17 +110,19 @@ impl VmxVcpu {
         self.switch = if self.state.counts_time() { switch::vmx_switch_counting } else { switch::vmx_switch };
     }
 
+    #[inline(never)]
     pub fn save_extended(&self, into: &mut Extended, tail: &mut [u8]) -> Result<usize, Full> {
         self.extended.save_into(into, tail)
     }
 
+    #[inline(never)]
     pub fn restore_extended(&mut self, from: &Extended, tail: &[u8]) -> Result<(), StateError> {
         let xcr0 = self.state.xcr0();
         self.extended.restore_from(from, tail, xcr0)
     }
 
     /// What is answered here, and needs nothing of the host, ends no run: an interrupt that waits ends the next entry.
-    #[inline]
+    #[inline(never)]
     pub fn run(&mut self) -> Exit {
         loop {
             match self.enter() {
