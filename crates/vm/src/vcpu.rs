@@ -24,7 +24,12 @@ pub use residence::{Misplaced, Residence};
 pub use segment::{AccessRights, Segment, SegmentName, TableRegister};
 
 /// One vCPU's architectural state.
-pub trait VcpuState {
+///
+/// Where several types have it, code that is seldom executed takes `dyn VcpuState` ([`Self::erased`]): it exists once for
+/// all of them, and costs the others' hot paths nothing.
+pub trait VcpuState: 'static {
+    /// The same by calls through a table.
+    fn erased(&mut self) -> &mut dyn VcpuState;
     /// A general purpose register.
     fn gpr(&self, register: Gpr) -> u64;
     /// Sets a general purpose register, all 64 bits.

@@ -170,8 +170,7 @@ impl<C: Loaded> Vcpu<C> {
         }
     }
 
-    /// A register, wherever it is. A call, as the next one: at each of the places in the image that ask for a register,
-    /// code for both vendors is.
+    /// A register, wherever it is. A call, as the next one: there are many places that ask.
     #[inline(never)]
     fn slot(&self, slot: Slot) -> u64 {
         self.cache.get(slot, &self.cpu)

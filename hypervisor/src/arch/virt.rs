@@ -6,12 +6,10 @@
 //! above is compiled once. Another vendor is a variant of each, an arm of `each!` and of [`Virt::detect`]: its module
 //! has types with the methods of these three.
 //!
-//! One variant costs nothing: nothing is compared. Two cost a compare and a branch, which is always predicted, at each
-//! call and at each register that a handler reads or writes, where the compiler does not join them: at most some thirty
-//! pairs at an exit, by the accesses of CPUID's (an estimate; `bench exits` will measure it). Should that be too much,
-//! [`Vcpu`] can pass its inner type to `vm::machine::Machine::context`, which takes any `vm::vcpu::VcpuState`: one
-//! branch at an exit, for twice the code of `vm`. Rejected: a trait as a type parameter of everything above (that code
-//! once for each vendor) and a table of functions (at each register a call that cannot be inlined).
+//! A variant costs a compare and a predicted branch at each call. A handler of an exit reads and writes registers some
+//! thirty times: there the choice is made once ([`Registers`]), and code that is seldom executed exists once, for `dyn
+//! VcpuState`. Rejected: the choice at each register (CPUID's exit took 40 % more instructions), a trait as a type
+//! parameter of everything above (that code once for each vendor).
 
 /// Does the same with whichever vendor's type the enum holds.
 macro_rules! each {
@@ -40,7 +38,7 @@ use super::{counters, speculation};
 
 pub use super::unavailable::{OutOfMemory, Unavailable};
 pub use space::Space;
-pub use vcpu::Vcpu;
+pub use vcpu::{Registers, Vcpu};
 
 /// A CPU's virtualization extension.
 #[derive(Clone, Copy)]

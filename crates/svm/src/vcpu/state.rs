@@ -14,7 +14,11 @@ use crate::{event, intercept, refusal};
 /// EFLAGS.RF and the shadow bit both end with the instruction that handlers have emulated.
 const INTERRUPT_SHADOW: u64 = 1;
 
-impl<B: DerefMut<Target = Vmcb>> VcpuState for Vcpu<B> {
+impl<B: DerefMut<Target = Vmcb> + 'static> VcpuState for Vcpu<B> {
+    fn erased(&mut self) -> &mut dyn VcpuState {
+        self
+    }
+
     #[inline]
     fn gpr(&self, register: Gpr) -> u64 {
         match register {

@@ -14,7 +14,7 @@ use crate::vcpu::{Exception, Gpr, Rflags, VcpuState, cr4};
 /// KVM's result of a hypercall that it does not have.
 const NO_SUCH_HYPERCALL: u64 = -1000i64 as u64;
 
-impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
+impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     /// Answers an exit.
     // This and `answer` are inlined into the vCPU's loop: a call would store the context and load it again at every
     // exit, and save all registers besides.

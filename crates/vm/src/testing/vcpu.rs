@@ -61,6 +61,9 @@ impl FakeVcpu {
 }
 
 impl VcpuState for FakeVcpu {
+    fn erased(&mut self) -> &mut dyn VcpuState {
+        self
+    }
     fn gpr(&self, register: Gpr) -> u64 {
         self.gprs[register as usize]
     }

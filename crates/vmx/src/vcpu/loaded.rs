@@ -24,7 +24,7 @@ impl Live {
 }
 
 /// A CPU with a VMCS that is current on it, and the virtual-APIC page that this one points to.
-pub trait Loaded: Vmcs {
+pub trait Loaded: Vmcs + 'static {
     /// Reads a register that the CPU holds.
     fn live(&self, register: Live) -> u64;
 

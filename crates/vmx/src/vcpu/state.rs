@@ -40,10 +40,11 @@ impl<C: Loaded> Vcpu<C> {
     }
 }
 
-// Calls, all of them: at each place in the image that asks for a register, code for both vendors is, and most of the calls
-// read or write more than the register.
 impl<C: Loaded> VcpuState for Vcpu<C> {
-    #[inline(never)]
+    fn erased(&mut self) -> &mut dyn VcpuState {
+        self
+    }
+
     fn gpr(&self, register: Gpr) -> u64 {
         match register {
             Gpr::Rsp => self.slot(Slot::Rsp),
@@ -51,7 +52,6 @@ impl<C: Loaded> VcpuState for Vcpu<C> {
         }
     }
 
-    #[inline(never)]
     fn set_gpr(&mut self, register: Gpr, value: u64) {
         match register {
             Gpr::Rsp => self.cache.set(Slot::Rsp, value),
@@ -59,86 +59,70 @@ impl<C: Loaded> VcpuState for Vcpu<C> {
         }
     }
 
-    #[inline(never)]
     fn rip(&self) -> u64 {
         self.slot(Slot::Rip)
     }
 
-    #[inline(never)]
     fn set_rip(&mut self, rip: u64) {
         self.cache.set(Slot::Rip, rip);
         self.change(Slot::Rflags, self.slot(Slot::Rflags) & !Rflags::RESUME.bits());
         self.change(Slot::Interruptibility, self.slot(Slot::Interruptibility) & !SHADOW);
     }
 
-    #[inline(never)]
     fn rflags(&self) -> Rflags {
         Rflags::from_bits_retain(self.slot(Slot::Rflags))
     }
 
-    #[inline(never)]
     fn set_rflags(&mut self, rflags: Rflags) {
         self.cache.set(Slot::Rflags, rflags.bits());
     }
 
-    #[inline(never)]
     fn cr0(&self) -> u64 {
         let owned = self.settings.owned_cr0();
         self.slot(Slot::Cr0) & !owned | self.slot(Slot::Cr0ReadShadow) & owned
     }
 
-    #[inline(never)]
     fn cr2(&self) -> u64 {
         self.slot(Slot::Cr2)
     }
 
-    #[inline(never)]
     fn cr3(&self) -> u64 {
         self.slot(Slot::Cr3)
     }
 
-    #[inline(never)]
     fn cr4(&self) -> u64 {
         let owned = self.settings.owned_cr4();
         self.slot(Slot::Cr4) & !owned | self.slot(Slot::Cr4ReadShadow) & owned
     }
 
-    #[inline(never)]
     fn dr6(&self) -> u64 {
         self.slot(Slot::Dr6)
     }
 
-    #[inline(never)]
     fn set_dr6(&mut self, value: u64) {
         self.cache.set(Slot::Dr6, value);
     }
 
-    #[inline(never)]
     fn dr7(&self) -> u64 {
         self.slot(Slot::Dr7)
     }
 
-    #[inline(never)]
     fn efer(&self) -> u64 {
         self.slot(Slot::Efer)
     }
 
-    #[inline(never)]
     fn set_efer(&mut self, value: u64) {
         self.cache.set(Slot::Efer, value);
     }
 
-    #[inline(never)]
     fn pat(&self) -> u64 {
         self.slot(Slot::Pat)
     }
 
-    #[inline(never)]
     fn set_pat(&mut self, value: u64) {
         self.cache.set(Slot::Pat, value);
     }
 
-    #[inline(never)]
     fn segment(&self, name: SegmentName) -> Segment {
         let part = |part| self.slot(Slot::of(name, part));
         GuestSegment {
@@ -150,28 +134,23 @@ impl<C: Loaded> VcpuState for Vcpu<C> {
         .into()
     }
 
-    #[inline(never)]
     fn gdtr(&self) -> TableRegister {
         TableRegister { base: self.slot(Slot::GdtrBase), limit: self.slot(Slot::GdtrLimit) as u16 }
     }
 
-    #[inline(never)]
     fn idtr(&self) -> TableRegister {
         TableRegister { base: self.slot(Slot::IdtrBase), limit: self.slot(Slot::IdtrLimit) as u16 }
     }
 
-    #[inline(never)]
     fn kernel_gs_base(&self) -> u64 {
         self.slot(Slot::KernelGsBase)
     }
 
     /// The DPL of SS, usable or not (section 25.4.1).
-    #[inline(never)]
     fn cpl(&self) -> u8 {
         (self.slot(Slot::SsRights) >> 5 & 3) as u8
     }
 
-    #[inline(never)]
     fn next_rip(&self) -> Option<u64> {
         let next = self.rip().wrapping_add(self.instruction_bytes?.into());
         let is_64_bit = self.efer() & efer::LMA != 0
@@ -179,12 +158,10 @@ impl<C: Loaded> VcpuState for Vcpu<C> {
         Some(if is_64_bit { next } else { next & 0xffff_ffff })
     }
 
-    #[inline(never)]
     fn instruction_bytes(&self) -> &[u8] {
         &[]
     }
 
-    #[inline(never)]
     fn inject(&mut self, event: Event) {
         if let Event::Exception(Exception::PageFault { address, .. }) = event {
             self.cache.set(Slot::Cr2, address);
@@ -197,43 +174,35 @@ impl<C: Loaded> VcpuState for Vcpu<C> {
         self.injection = Some(Injection::new(event, self.slot(Slot::Cr0) & cr0::PE == 0));
     }
 
-    #[inline(never)]
     fn event_pending(&self) -> bool {
         self.injection.is_some()
     }
 
-    #[inline(never)]
     fn was_delivering(&self) -> bool {
         self.was_delivering
     }
 
-    #[inline(never)]
     fn can_take_interrupt(&self) -> bool {
         !self.event_pending() && self.rflags().contains(Rflags::INTERRUPT) && !self.is_in_interrupt_shadow()
     }
 
-    #[inline(never)]
     fn is_in_interrupt_shadow(&self) -> bool {
         self.slot(Slot::Interruptibility) & SHADOW != 0
     }
 
-    #[inline(never)]
     fn task_priority(&self) -> u8 {
         self.cpu.task_priority_byte() >> 4
     }
 
-    #[inline(never)]
     fn set_task_priority(&mut self, priority: u8) {
         self.cpu.set_task_priority_byte(priority << 4);
     }
 
-    #[inline(never)]
     fn withdraw_interrupt(&mut self) -> Option<u8> {
         let withdrawn = self.injection.take_if(|injection| injection.interruption.kind() == kind::INTERRUPT);
         withdrawn.map(|injection| injection.interruption.vector())
     }
 
-    #[inline(never)]
     fn refusal(&self) -> Option<Refusal> {
         let state = State::load(&self.cpu, self.settings.capabilities().allowed_controls());
         match check(&state, &self.settings.bounds) {
@@ -242,25 +211,21 @@ impl<C: Loaded> VcpuState for Vcpu<C> {
         }
     }
 
-    #[inline(never)]
     fn drop_event(&mut self) -> bool {
         let is_nmi = self.is_injected(kind::NMI);
         self.injection = None;
         is_nmi
     }
 
-    #[inline(never)]
     fn request_interrupt_window(&mut self, wanted: bool) {
         self.set_control(Control::InterruptWindowExiting, wanted);
     }
 
-    #[inline(never)]
     fn watch_task_priority(&mut self, wanted: bool) {
         self.set_control(Control::Cr8LoadExiting, wanted);
     }
 
     /// The CPU blocks NMIs by itself when it delivers one. Where the handler runs already, it did so in another VMCS.
-    #[inline(never)]
     fn watch_interrupt_return(&mut self, wanted: bool) {
         self.set_control(Control::NmiWindowExiting, wanted);
         if wanted && !self.is_injected(kind::NMI) {
@@ -268,39 +233,32 @@ impl<C: Loaded> VcpuState for Vcpu<C> {
         }
     }
 
-    #[inline(never)]
     fn watch_faults(&mut self, wanted: bool) {
         let mut intercepted = Exceptions::from_bits_retain(self.slot(Slot::ExceptionBitmap) as u32);
         intercepted.set(Exceptions::FAULTS, wanted);
         self.change(Slot::ExceptionBitmap, intercepted.bits().into());
     }
 
-    #[inline(never)]
     fn watch_clock_reads(&mut self, wanted: bool) {
         self.set_control(Control::RdtscExiting, wanted);
     }
 
-    #[inline(never)]
     fn count_time(&mut self, wanted: bool) {
         self.counts_time = wanted;
     }
 
-    #[inline(never)]
     fn count_time_for_host(&mut self, wanted: bool) {
         self.counts_time_for_host = wanted;
     }
 
-    #[inline(never)]
     fn guest_ticks(&self) -> u64 {
         self.switched.guest_ticks
     }
 
-    #[inline(never)]
     fn set_tsc_offset(&mut self, ticks: u64) {
         self.change(Slot::TscOffset, ticks);
     }
 
-    #[inline(never)]
     fn reset(&mut self, entry: &EntryState) {
         prepare::enter(&mut self.cache, self.settings, entry);
         self.switched.gprs = entry.gprs;
@@ -311,19 +269,16 @@ impl<C: Loaded> VcpuState for Vcpu<C> {
         self.flush_tlb();
     }
 
-    #[inline(never)]
     fn extension(&self) -> ExtensionKind {
         ExtensionKind::Vmx
     }
 
-    #[inline(never)]
     fn save(&self, into: &mut Registers) {
         self.save_registers(into);
         saved::save_event(self.injection, self.rip(), into);
         into.xcr0 = self.xcr0.into();
     }
 
-    #[inline(never)]
     fn restore(&mut self, from: &Registers) -> Result<(), StateError> {
         let injection = saved::event(from)?;
         let cache = saved::restored(&self.cache, self.settings, from)?;
@@ -335,22 +290,18 @@ impl<C: Loaded> VcpuState for Vcpu<C> {
         Ok(())
     }
 
-    #[inline(never)]
     fn spec_ctrl(&self) -> u64 {
         self.spec_ctrl
     }
 
-    #[inline(never)]
     fn set_spec_ctrl(&mut self, value: u64) {
         self.spec_ctrl = value;
     }
 
-    #[inline(never)]
     fn xcr0(&self) -> u64 {
         self.xcr0
     }
 
-    #[inline(never)]
     fn set_xcr0(&mut self, value: u64) {
         self.xcr0 = value;
     }

@@ -11,14 +11,12 @@ use super::vcpu::{Vcpu, Vendor};
 macro_rules! forward {
     () => {};
     (fn $name:ident(&$this:ident $(, $argument:ident: $kind:ty)*) $(-> $result:ty)?; $($rest:tt)*) => {
-        #[inline]
         fn $name(&$this $(, $argument: $kind)*) $(-> $result)? {
             each!(Vendor: &$this.vendor, vendors => vendors.$name($($argument),*))
         }
         forward! { $($rest)* }
     };
     (fn $name:ident(&mut $this:ident $(, $argument:ident: $kind:ty)*) $(-> $result:ty)?; $($rest:tt)*) => {
-        #[inline]
         fn $name(&mut $this $(, $argument: $kind)*) $(-> $result)? {
             each!(Vendor: &mut $this.vendor, vendors => vendors.$name($($argument),*))
         }
@@ -27,6 +25,10 @@ macro_rules! forward {
 }
 
 impl VcpuState for Vcpu {
+    fn erased(&mut self) -> &mut dyn VcpuState {
+        self
+    }
+
     forward! {
         fn gpr(&self, register: Gpr) -> u64;
         fn set_gpr(&mut self, register: Gpr, value: u64);
