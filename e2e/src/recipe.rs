@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use baton::config::{Config, Control, Device, Guest, Host as HostConfig, Image, Iommu};
 use baton::size::Size;
 use bundle::{NetworkConfig, WhenDone};
-use lab::bochs::Bochs;
+use lab::bochs::{Bochs, DEFAULT_MODEL};
 use lab::{Accelerator, Hardware, Lab, Machine, RunDir};
 use seal::PublicKey;
 use tempfile::TempDir;
@@ -32,7 +32,7 @@ pub struct Recipe {
     pub emulator: Emulator,
     /// Its accelerator: one thread for all CPUs, unless [`Recipe::concurrent`].
     pub accelerator: Accelerator,
-    /// Its CPU, for `-cpu`.
+    /// Its CPU, for QEMU's `-cpu`, or the name of Bochs's model.
     pub cpu: &'static str,
     /// Number of CPUs.
     pub cpus: u32,
@@ -105,7 +105,13 @@ impl Recipe {
 
     /// Another emulator.
     pub fn on(self, emulator: Emulator) -> Self {
-        Self { emulator, ..self }
+        let cpu = if emulator == Emulator::Bochs { DEFAULT_MODEL } else { self.cpu };
+        Self { emulator, cpu, ..self }
+    }
+
+    /// Bochs, with CPUs of this model.
+    pub fn on_model(self, cpu: &'static str) -> Self {
+        Self { emulator: Emulator::Bochs, cpu, ..self }
     }
 
     /// Gives each CPU a thread of its own, for tests of true concurrency. With guests these belong to the long suite.
@@ -231,7 +237,7 @@ impl Recipe {
         let hardware = Hardware::place(self.iommu, &self.pci_devices, &program, folder)?;
         let mut extra = self.devices.clone();
         let emulator = match self.emulator {
-            Emulator::Bochs => lab::Emulator::Bochs(Bochs { program, ..Bochs::default() }),
+            Emulator::Bochs => lab::Emulator::Bochs(Bochs { program, model: self.cpu.into() }),
             Emulator::System | Emulator::Ten => {
                 // The last -cpu counts.
                 extra.splice(0..0, ["-cpu".into(), self.cpu.into()]);

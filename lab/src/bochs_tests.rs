@@ -50,6 +50,7 @@ fn arguments_of_qemu_are_refused() {
 fn what_bochs_finds_wrong_is_told_from_what_takes_place() {
     for wrong in [
         "00465782566e[CPU0  ] VMRUN: Guest EFER.SVME = 0",
+        "01004511961e[CPU0  ] VMFAIL: VMCS EXEC CTRL: VMX pin-based controls allowed 0-settings",
         "00465782566p[      ] >>PANIC<< a disc that is not there",
         "Bochs: some library is missing",
         "short",
@@ -59,6 +60,7 @@ fn what_bochs_finds_wrong_is_told_from_what_takes_place() {
     }
     for usual in [
         "00465782566e[CPU0  ] SVM VMEXIT: I/O port 0x03fd",
+        "01004511961e[CPU0  ] VMEXIT: EPT violation for guest paddr 0x0000fee00020 laddr 0xffffffffff5fd020",
         "00438016827e[CPU0  ] RDMSR: Unknown register 0x8b",
         "00000000000i[PLUGIN] loaded plugin libbx_serial.so",
         "02276671915p[ACPI  ] >>PANIC<< ACPI control: soft power off",

@@ -25,6 +25,8 @@ pub enum Exit {
     InterruptWindow,
     /// The guest is about to execute IRET, and the monitor had asked to be notified: it ends the handler of an NMI.
     InterruptReturn,
+    /// The guest has ended the handler of an NMI and can take the next one, and the monitor had asked to be notified.
+    NmiWindow,
     /// The guest has executed PAUSE so often in a row that it waits for another CPU.
     Pause,
     /// The guest has raised this exception, which has not been delivered; for #DB, DR6 already has its causes.
@@ -52,6 +54,8 @@ pub enum Exit {
     ClockRead,
     /// The guest invalidated its caches (WBINVD, INVD): nothing to do, memory is coherent.
     CacheFlush,
+    /// The guest is to switch tasks, which its CPU leaves to the monitor.
+    TaskSwitch,
     /// Triple fault.
     Shutdown,
     /// The CPU refused the guest's state; the guest has not run.

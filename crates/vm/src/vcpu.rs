@@ -7,10 +7,11 @@
 mod bits;
 mod exception;
 mod gpr;
+mod refusal;
 mod residence;
 mod segment;
 
-use handover::state::Registers;
+use handover::state::{ExtensionKind, Registers};
 
 use crate::addr::AccessSize;
 use crate::devices::StateError;
@@ -18,11 +19,17 @@ use crate::devices::StateError;
 pub use bits::{Rflags, cr0, cr4, dr6, efer};
 pub use exception::{Event, Exception, Exceptions, vector};
 pub use gpr::Gpr;
+pub use refusal::Refusal;
 pub use residence::{Misplaced, Residence};
 pub use segment::{AccessRights, Segment, SegmentName, TableRegister};
 
 /// One vCPU's architectural state.
-pub trait VcpuState {
+///
+/// Where several types have it, code that is seldom executed takes `dyn VcpuState` ([`Self::erased`]): it exists once for
+/// all of them, and costs the others' hot paths nothing.
+pub trait VcpuState: 'static {
+    /// The same by calls through a table.
+    fn erased(&mut self) -> &mut dyn VcpuState;
     /// A general purpose register.
     fn gpr(&self, register: Gpr) -> u64;
     /// Sets a general purpose register, all 64 bits.
@@ -90,7 +97,7 @@ pub trait VcpuState {
     /// The external interrupt that waits for the next entry, which does not deliver it any more.
     fn withdraw_interrupt(&mut self) -> Option<u8>;
     /// Returns why the CPU has refused to enter the guest, as far as its state shows it.
-    fn refusal(&self) -> Option<&'static str>;
+    fn refusal(&self) -> Option<Refusal>;
     /// Drops an exception, software interrupt or NMI that waits for the next entry. Returns whether it was an NMI.
     fn drop_event(&mut self) -> bool;
     /// Asks for (or withdraws) an exit as soon as the guest can take an interrupt. One that waits for the next entry
@@ -98,7 +105,8 @@ pub trait VcpuState {
     fn request_interrupt_window(&mut self, wanted: bool);
     /// Asks for (or withdraws) an exit when the guest writes its task priority (CR8).
     fn watch_task_priority(&mut self, wanted: bool);
-    /// Asks for (or withdraws) an exit when the guest is about to execute IRET.
+    /// Asks for (or withdraws) an exit when the handler of an NMI ends, which runs now or is about to be entered: when the
+    /// guest is about to execute its IRET, or where the CPU tells the end of the handler, behind it.
     fn watch_interrupt_return(&mut self, wanted: bool);
     /// Asks for (or withdraws) an exit when the guest raises a fault of whatever kind.
     fn watch_faults(&mut self, wanted: bool);
@@ -115,6 +123,8 @@ pub trait VcpuState {
     fn set_tsc_offset(&mut self, ticks: u64);
     /// Starts again in `entry`: everything but the page attribute table, XCR0 and the time stamp counter.
     fn reset(&mut self, entry: &EntryState);
+    /// The virtualization extension that runs it.
+    fn extension(&self) -> ExtensionKind;
     /// Fills the hand-over's registers: all that an entry loads and an exit stores.
     fn save(&self, into: &mut Registers);
     /// Takes all of them over.

@@ -18,6 +18,8 @@
 //! | [`permission`] | the I/O and MSR bitmaps |
 //! | [`entry`] | the checks of VM entries, each with the rule that it is of |
 //! | [`failure`] | why a VMX instruction failed |
+//! | [`Settings`] | the controls with which guests run here |
+//! | [`vcpu`] | one vCPU: its VMCS, and the registers that it does not hold |
 //! | [`field`] | the VMCS's fields by width, with the controls without which each does not exist |
 #![no_std]
 
@@ -37,13 +39,17 @@ pub mod msr;
 pub mod permission;
 pub mod reason;
 pub mod request;
+mod settings;
 #[cfg(test)]
 mod testing;
 mod unusable;
+pub mod vcpu;
 
 pub use capability::Capabilities;
 pub use control::{Control, Controls};
 pub use exit::Cause;
 pub use field::{Access, Field, Field16, Field32, Field64, FieldNatural, Vmcs};
 pub use request::Request;
+pub use settings::Settings;
 pub use unusable::Unusable;
+pub use vcpu::Vcpu;

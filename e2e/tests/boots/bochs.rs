@@ -18,6 +18,7 @@ use e2e::host::{BOOT_LIMIT, Host};
 use e2e::place::{Emulator, Kernel};
 use e2e::recipe::{Recipe, linux, tiny};
 use lab::Ending;
+use lab::bochs::DEFAULT_MODEL;
 use wire::{EventKind, ReplyBody, RequestBody, UpdateBy, VmState};
 
 use super::Rule;
@@ -29,12 +30,12 @@ pub const RULES: &[Rule] =
 /// For the long suite.
 pub const LONG_RULES: &[Rule] = &[
     // Linux 6.12 of one CPU stands still after five seconds of its time: probably by the first row above.
-    ("linux_reaches_userspace_and_powers_off", || boot(&[Kernel::V6_1], 1)),
-    ("linux_of_two_cpus_reaches_userspace_and_powers_off", || boot(&[Kernel::V6_1, Kernel::V6_12], 2)),
+    ("linux_reaches_userspace_and_powers_off", || boot(DEFAULT_MODEL, &[Kernel::V6_1], 1)),
+    ("linux_of_two_cpus_reaches_userspace_and_powers_off", || boot(DEFAULT_MODEL, &[Kernel::V6_1, Kernel::V6_12], 2)),
     ("two_cpus_are_updated_twenty_times", || are_updated(two_keepers()?.cpus(2).on(Emulator::Bochs), 20)),
-    ("an_image_that_fails_in_the_blackout_is_left_again", failing_images_are_left),
-    ("the_host_starts_its_guests_again", the_host_restarts),
-    ("what_hostile_guests_do_is_answered", hostile_guests_are_answered),
+    ("an_image_that_fails_in_the_blackout_is_left_again", || failing_images_are_left(DEFAULT_MODEL)),
+    ("the_host_starts_its_guests_again", || the_host_restarts(DEFAULT_MODEL)),
+    ("what_hostile_guests_do_is_answered", || hostile_guests_are_answered(DEFAULT_MODEL)),
 ];
 
 /// Bochs executes some ten million instructions a second beside others.
@@ -47,7 +48,7 @@ const WAYS: &str = "unknown-ports,huge-rep,pci-junk,hot-plug-junk,ioapic-junk,un
 /// Faults of a new image, early and late in the blackout.
 const FAULTS: [&str; 3] = ["panic:arrive", "exception:restore", "hang:restore"];
 
-fn start(recipe: &Recipe) -> Result<Host> {
+pub(super) fn start(recipe: &Recipe) -> Result<Host> {
     let mut host = recipe.start()?;
     host.limit(LIMIT);
     Ok(host)
@@ -59,14 +60,19 @@ fn nothing_is_wrong(host: &Host) -> Result<()> {
     Ok(())
 }
 
-fn ends(host: Host) -> Result<()> {
+pub(super) fn ends(host: Host) -> Result<()> {
     nothing_is_wrong(&host)?;
     host.powers_off()
 }
 
-fn are_updated(recipe: Recipe, updates: u64) -> Result<()> {
+pub(super) fn are_updated(recipe: Recipe, updates: u64) -> Result<()> {
     let mut host = start(&recipe)?;
     are_stained(&mut host)?;
+    go_on_after(host, updates)
+}
+
+/// The guests of a host go on after so many updates.
+pub(super) fn go_on_after(mut host: Host, updates: u64) -> Result<()> {
     for generation in 2..2 + updates {
         host.allow(LIMIT);
         host.update_to(generation)?;
@@ -75,9 +81,9 @@ fn are_updated(recipe: Recipe, updates: u64) -> Result<()> {
     ends(host)
 }
 
-fn failing_images_are_left() -> Result<()> {
+pub(super) fn failing_images_are_left(model: &'static str) -> Result<()> {
     for fault in FAULTS {
-        let recipe = two_keepers()?.cpus(2).on(Emulator::Bochs).next_with_fault_points();
+        let recipe = two_keepers()?.cpus(2).on_model(model).next_with_fault_points();
         let recipe = Recipe { options: format!("tsc=skip selftest=update:{fault}"), ..recipe }.with_fault_points();
         let mut host = start(&recipe)?;
         are_stained(&mut host)?;
@@ -90,8 +96,8 @@ fn failing_images_are_left() -> Result<()> {
     Ok(())
 }
 
-fn the_host_restarts() -> Result<()> {
-    let mut host = start(&two_keepers()?.cpus(2).on(Emulator::Bochs))?;
+pub(super) fn the_host_restarts(model: &'static str) -> Result<()> {
+    let mut host = start(&two_keepers()?.cpus(2).on_model(model))?;
     are_stained(&mut host)?;
     let reply = host.client()?.request_within(BOOT_LIMIT, RequestBody::Restart)?;
     ensure!(matches!(&reply, ReplyBody::Restarted(report) if report.generation == 2), "{reply:?}");
@@ -99,9 +105,9 @@ fn the_host_restarts() -> Result<()> {
     ends(host)
 }
 
-fn hostile_guests_are_answered() -> Result<()> {
+pub(super) fn hostile_guests_are_answered(model: &'static str) -> Result<()> {
     let idle = tiny("idle", "keeper", "do=fresh,wait")?;
-    let mut host = start(&Recipe::new().cpus(2).on(Emulator::Bochs).guest(idle).hostile("hostile", WAYS)?)?;
+    let mut host = start(&Recipe::new().cpus(2).on_model(model).guest(idle).hostile("hostile", WAYS)?)?;
     host.state("hostile", VmState::Stopped)?;
     host.event(&EventKind::VmDebugExit { name: "hostile".into(), code: RIGHT })?;
     let console = host.seen.console("hostile");
@@ -110,18 +116,18 @@ fn hostile_guests_are_answered() -> Result<()> {
     ends(host)
 }
 
-fn boot(kernels: &[Kernel], vcpus: u32) -> Result<()> {
+pub(super) fn boot(model: &'static str, kernels: &[Kernel], vcpus: u32) -> Result<()> {
     let here = kernels.iter().filter(|kernel| kernel.file().is_ok());
     here.copied()
-        .try_for_each(|kernel| reaches_userspace(kernel, vcpus).with_context(|| format!("Linux {}", kernel.name())))
+        .try_for_each(|kernel| reaches_userspace(model, kernel, vcpus).with_context(|| format!("Linux {}", kernel.name())))
 }
 
-fn reaches_userspace(kernel: Kernel, vcpus: u32) -> Result<()> {
+fn reaches_userspace(model: &'static str, kernel: Kernel, vcpus: u32) -> Result<()> {
     let mut guest = linux("debian", kernel, "poweroff")?;
     guest.vcpus = vcpus;
     // The model's CPU has no microcode against SRSO, of which Linux warns unless no measures are wanted.
     guest.cmdline += " mitigations=off";
-    let mut host = start(&Recipe::new().cpus(vcpus).on(Emulator::Bochs).powers_off().guest(guest))?;
+    let mut host = start(&Recipe::new().cpus(vcpus).on_model(model).powers_off().guest(guest))?;
     host.greets("debian")?;
     host.guest_says("debian", "baton-agent: powering off")?;
     let ending = host.ending()?;

@@ -66,6 +66,7 @@ mod tool;
 mod transfers;
 mod update;
 mod virtio;
+mod vmx;
 
 /// A test's name and the test.
 type Rule = (&'static str, fn() -> anyhow::Result<()>);
@@ -180,6 +181,7 @@ fn trials() -> Vec<Trial> {
         ("hostile", hostile::RULES),
         ("hot_plug", hot_plug::RULES),
         ("bochs", if Emulator::Bochs.is_here() { bochs::RULES } else { &[] }),
+        ("vmx", if Emulator::Bochs.is_here() { vmx::RULES } else { &[] }),
         ("conform", conform::RULES),
         ("crowd", crowd::RULES),
         ("counters", counters::RULES),
@@ -251,6 +253,7 @@ fn long_tests() -> Vec<Trial> {
         ("counters", if has_perf() { counters::PERF_LONG_RULES } else { &[] }),
         ("cores", if e2e::crash::is_here() { cores::CRASH_LONG_RULES } else { &[] }),
         ("bochs", if Emulator::Bochs.is_here() { bochs::LONG_RULES } else { &[] }),
+        ("vmx", if Emulator::Bochs.is_here() { vmx::LONG_RULES } else { &[] }),
         ("devices", devices::LONG_RULES),
         ("devices", if Emulator::Ten.is_here() { devices::TEN_LONG_RULES } else { &[] }),
         ("devices", if Kernel::V6_1Full.file().is_ok() { devices::DRIVER_LONG_RULES } else { &[] }),

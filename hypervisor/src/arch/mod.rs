@@ -21,9 +21,10 @@
 //! | [`watchdog`], [`sampling`] | an NMI by the HPET; samples for a profile |
 //! | [`nmi`], [`strays`] | what the chipset reports of NMIs; NMIs and interrupts that no one claims |
 //! | [`reminder`] | when an interrupt that was not answered is sent once more |
-//! | [`guest_memory`] | a guest's memory |
+//! | [`guest_memory`], [`guest_tables`] | a guest's memory, and the tables that show it to the guest |
 //! | [`virt`], [`unavailable`] | the virtualization extension, whichever vendor's; why guests cannot run |
-//! | [`svm`] | AMD's |
+//! | [`svm`], [`vmx`] | AMD's, Intel's |
+//! | [`extended`] | a guest's registers that stay in the CPU across exits |
 //! | [`counters`] | the CPU's performance counters, for guests |
 //! | [`probe`], [`speculation`] | MSRs that may be refused; those that control speculation |
 //! | [`sha256`] | XMM registers, for an image's digest |
@@ -45,11 +46,13 @@ pub mod dma_memory;
 pub mod edu;
 pub mod ending;
 pub mod entropy;
+mod extended;
 pub mod fault;
 #[cfg(feature = "faults")]
 pub mod faults;
 pub mod figures;
 pub mod guest_memory;
+mod guest_tables;
 pub mod heap;
 pub mod hooks;
 pub mod image;
@@ -81,4 +84,5 @@ pub mod tsc;
 pub mod unavailable;
 pub mod vector;
 pub mod virt;
+mod vmx;
 pub mod watchdog;

@@ -8,19 +8,28 @@ use core::fmt;
 pub enum Unavailable {
     /// No extension that this hypervisor knows.
     NoExtension,
-    /// The firmware has disabled it and locked it.
+    /// The firmware has disabled AMD's and locked it.
     LockedByFirmware,
-    /// No nested paging.
+    /// AMD's has no nested paging.
     NoNestedPaging,
-    /// Memory for the CPU's own save area ran out.
+    /// Intel's is disabled, or lacks something.
+    Vmx(vmx::Unusable),
+    /// The CPU has refused to enable what it says it has.
+    Refused,
+    /// Memory for what the CPU has for itself ran out.
     OutOfMemory,
 }
 
 impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Vmx(unusable) => return write!(f, "no guest can run: {unusable}"),
             Self::NoExtension => {
-                "this CPU has no AMD SVM, so no guest can run: use one that has it (in QEMU: -cpu max)"
+                "this CPU has no AMD SVM and no Intel VMX, so no guest can run: use one that has one of them (in QEMU: \
+                 -cpu max)"
+            }
+            Self::Refused => {
+                "this CPU refuses to enable VMX (VMXON fails), so no guest can run on it: update firmware and microcode"
             }
             Self::LockedByFirmware => "AMD SVM is disabled by the firmware: enable it in the firmware's set-up",
             Self::NoNestedPaging => {

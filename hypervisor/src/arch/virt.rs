@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The virtualization extension that runs guests: the seam between vendors. The code above imports this module, and
-//! names no vendor; the code below ([`super::svm`]) is imported by this module only.
+//! names no vendor; the code below ([`super::svm`], [`super::vmx`]) is imported by this module only.
 //!
 //! [`Virt`], [`Space`] and [`Vcpu`] are enums with a variant for each vendor, chosen once at boot, so that all code
 //! above is compiled once. Another vendor is a variant of each, an arm of `each!` and of [`Virt::detect`]: its module
 //! has types with the methods of these three.
 //!
-//! One variant costs nothing: nothing is compared. Two cost a compare and a branch, which is always predicted, at each
-//! call and at each register that a handler reads or writes, where the compiler does not join them: at most some thirty
-//! pairs at an exit, by the accesses of CPUID's (an estimate; `bench exits` will measure it). Should that be too much,
-//! [`Vcpu`] can pass its inner type to `vm::machine::Machine::context`, which takes any `vm::vcpu::VcpuState`: one
-//! branch at an exit, for twice the code of `vm`. Rejected: a trait as a type parameter of everything above (that code
-//! once for each vendor) and a table of functions (at each register a call that cannot be inlined).
+//! A variant costs a compare and a predicted branch at each call. A handler of an exit reads and writes registers some
+//! thirty times: there the choice is made once ([`Registers`]), and code that is seldom executed exists once, for `dyn
+//! VcpuState`. Rejected: the choice at each register (CPUID's exit took 40 % more instructions), a trait as a type
+//! parameter of everything above (that code once for each vendor).
 
 /// Does the same with whichever vendor's type the enum holds.
 macro_rules! each {
     ($kind:ident: $this:expr, $vendors:ident => $act:expr) => {
         match $this {
             $kind::Svm($vendors) => $act,
+            $kind::Vmx($vendors) => $act,
         }
     };
 }
@@ -34,17 +33,20 @@ use wire::Virtualization;
 use super::guest_memory::GuestRam;
 use super::svm::{self, Svm};
 use super::trap::TrapFrame;
+use super::vmx::{self, Vmx};
 use super::{counters, speculation};
 
 pub use super::unavailable::{OutOfMemory, Unavailable};
 pub use space::Space;
-pub use vcpu::Vcpu;
+pub use vcpu::{Registers, Vcpu};
 
 /// A CPU's virtualization extension.
 #[derive(Clone, Copy)]
 pub enum Virt {
     /// AMD's.
     Svm(Svm),
+    /// Intel's.
+    Vmx(Vmx),
 }
 
 /// The performance counters that a CPU has for guests.
@@ -61,13 +63,17 @@ impl Virt {
     /// # Errors
     /// [`Unavailable`]: there is none, or it cannot be used.
     pub fn detect() -> Result<Self, Unavailable> {
-        Svm::detect().map(Self::Svm)
+        match Svm::detect() {
+            Err(Unavailable::NoExtension) => Vmx::detect().map(Self::Vmx),
+            found => found.map(Self::Svm),
+        }
     }
 
     /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Svm(_) => "svm",
+            Self::Vmx(_) => "vmx",
         }
     }
 
@@ -75,6 +81,7 @@ impl Virt {
     pub fn kind(self) -> Virtualization {
         match self {
             Self::Svm(_) => Virtualization::Svm,
+            Self::Vmx(_) => Virtualization::Vmx,
         }
     }
 
@@ -115,6 +122,19 @@ impl Virt {
         each!(Virt: self, vendors => vendors.disable());
     }
 
+    /// Another image drives the calling CPU for a while, from which every vCPU has departed.
+    pub fn lend(self) {
+        each!(Virt: self, vendors => vendors.lend());
+    }
+
+    /// The calling CPU is this image's again, as it was before [`Self::lend`].
+    ///
+    /// # Errors
+    /// [`Unavailable`]: the CPU refuses what it took before.
+    pub fn take_back(self) -> Result<(), Unavailable> {
+        each!(Virt: self, vendors => vendors.take_back())
+    }
+
     /// Finds the counters of the calling CPU that guests' events can be counted with.
     ///
     /// # Errors
@@ -132,13 +152,14 @@ impl Virt {
     pub fn create_space(self, memory: &GuestRam) -> Result<Space, OutOfMemory> {
         match self {
             Self::Svm(svm) => svm.create_space(memory).map(Space::Svm),
+            Self::Vmx(vmx) => vmx.create_space(memory).map(Space::Vmx),
         }
     }
 }
 
 /// The guest that was running when an NMI interrupted the calling CPU; `None` if the host was.
 pub fn interrupted_guest(frame: &TrapFrame) -> Option<u32> {
-    svm::interrupted_guest(frame)
+    svm::interrupted_guest(frame).or_else(|| vmx::interrupted_guest(frame))
 }
 
 /// Blocks even NMIs on the calling CPU, for good: for a self-test. Does nothing where the extension cannot.

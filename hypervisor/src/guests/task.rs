@@ -1,6 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A vCPU as the CPU that holds it sees it: arriving, switched in, running, switched out, leaving.
 
+/// Calls a method of a task's `vm::machine::context::VcpuContext`, by the type of its vCPU's registers.
+macro_rules! in_context {
+    ($task:expr, $method:ident($($argument:expr),*)) => {
+        match $task.vcpu.registers() {
+            $crate::arch::virt::Registers::Inlined(vcpu) => {
+                $task.instance.machine.context(vcpu, &mut $task.cpu, &mut $task.host).$method($($argument),*)
+            }
+            $crate::arch::virt::Registers::Called(vcpu) => $crate::guests::task::apart(|| {
+                $task.instance.machine.context(vcpu, &mut $task.cpu, &mut $task.host).$method($($argument),*)
+            }),
+        }
+    };
+}
+
 mod figures;
 mod host;
 mod moving;
@@ -11,15 +25,20 @@ use alloc::sync::Arc;
 
 use sched::{Times, Weight};
 use vm::machine::Cpu;
-use vm::machine::context::VcpuContext;
 
 use self::host::TaskHost;
-use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::Vcpu;
 use crate::arch::{cpu, timer};
 use crate::guests::freeze;
 use crate::guests::instance::Instance;
 use crate::guests::watching::Watched;
+
+/// Does something in a function of its own: what vCPUs of the other type need is not between what these execute.
+#[cold]
+#[inline(never)]
+fn apart<T>(act: impl FnOnce() -> T) -> T {
+    act()
+}
 
 /// One vCPU.
 pub struct Task {
@@ -142,7 +161,7 @@ impl Task {
             return now >= until;
         }
         if self.next_alarm().is_some_and(|alarm| alarm <= now) {
-            self.context().alarm();
+            in_context!(self, alarm());
             return true;
         }
         self.instance.machine.has_mail(&self.cpu)
@@ -219,7 +238,7 @@ impl Task {
 
     /// Its guest's console searches for what has been typed, and its devices go on with what they have left.
     pub fn poll_devices(&mut self) {
-        self.context().poll_devices();
+        in_context!(self, poll_devices());
         if self.instance.has_disks() {
             self.host.send_at = Some(0);
         }
@@ -230,10 +249,5 @@ impl Task {
         let Self { instance, vcpu, cpu, .. } = self;
         drop((vcpu, cpu));
         Instance::let_go(instance);
-    }
-
-    #[inline]
-    fn context(&mut self) -> VcpuContext<'_, Vcpu, GuestRam, TaskHost> {
-        self.instance.machine.context(&mut self.vcpu, &mut self.cpu, &mut self.host)
     }
 }

@@ -42,6 +42,16 @@ plain! {
         pub speculation: Speculation as "piece" since 4,
         /// Second NMIs, of those that are reported elsewhere.
         pub more_nmis: MoreNmis as "piece" since 4,
+        /// The virtualization extension that ran it.
+        pub extension: Extension as "piece" since 4,
+    }
+
+    /// A virtualization extension: the other vendor's cannot go on with what one has saved.
+    pub struct Extension since 4 {
+        /// Of [`ExtensionKind`]; zero in every version before.
+        pub kind: U32 as "number",
+        /// Zero.
+        pub zero: U32 as "zero",
     }
 
     /// Registers that control speculation.
@@ -221,6 +231,16 @@ plain! {
         pub wants_to_run: U32 as "flag",
         /// Zero.
         pub zero: U32 as "zero",
+    }
+}
+
+numbered! {
+    /// Virtualization extensions, by [`Extension::kind`].
+    pub enum ExtensionKind since 4 {
+        /// AMD SVM.
+        Svm = 0,
+        /// Intel VMX.
+        Vmx = 1,
     }
 }
 

@@ -3,9 +3,9 @@
 
 use core::ops::DerefMut;
 
-use handover::state::Registers;
+use handover::state::{ExtensionKind, Registers};
 use vm::devices::StateError;
-use vm::vcpu::{EntryState, Event, Exceptions, Gpr, Rflags, Segment, SegmentName, TableRegister, VcpuState, efer};
+use vm::vcpu::{EntryState, Event, Exceptions, Gpr, Refusal, Rflags, Segment, SegmentName, TableRegister, VcpuState, efer};
 
 use super::{Vcpu, prepare, saved};
 use crate::vmcb::{Clean, Vmcb};
@@ -14,7 +14,11 @@ use crate::{event, intercept, refusal};
 /// EFLAGS.RF and the shadow bit both end with the instruction that handlers have emulated.
 const INTERRUPT_SHADOW: u64 = 1;
 
-impl<B: DerefMut<Target = Vmcb>> VcpuState for Vcpu<B> {
+impl<B: DerefMut<Target = Vmcb> + 'static> VcpuState for Vcpu<B> {
+    fn erased(&mut self) -> &mut dyn VcpuState {
+        self
+    }
+
     #[inline]
     fn gpr(&self, register: Gpr) -> u64 {
         match register {
@@ -186,8 +190,8 @@ impl<B: DerefMut<Target = Vmcb>> VcpuState for Vcpu<B> {
         event::withdraw(&mut self.vmcb.control)
     }
 
-    fn refusal(&self) -> Option<&'static str> {
-        refusal::reason(&self.vmcb)
+    fn refusal(&self) -> Option<Refusal> {
+        refusal::reason(&self.vmcb).map(Into::into)
     }
 
     fn drop_event(&mut self) -> bool {
@@ -256,6 +260,10 @@ impl<B: DerefMut<Target = Vmcb>> VcpuState for Vcpu<B> {
         event::forget(&mut self.vmcb.control);
         self.vmcb.control.clean = Clean::empty();
         self.flush_tlb();
+    }
+
+    fn extension(&self) -> ExtensionKind {
+        ExtensionKind::Svm
     }
 
     fn save(&self, into: &mut Registers) {

@@ -24,7 +24,7 @@ pub(super) mod usual {
     pub const XSETBV: Usual = Usual::new(&[0x0f, 0x01, 0xd1]);
 }
 
-impl<V: VcpuState, M: GuestMemory, H> VcpuContext<'_, V, M, H> {
+impl<V: VcpuState + ?Sized, M: GuestMemory, H> VcpuContext<'_, V, M, H> {
     /// The instruction has been carried out: goes past it and puts its results in place, or raises what its
     /// disappearance deserves.
     #[inline]
@@ -60,7 +60,7 @@ impl<V: VcpuState, M: GuestMemory, H> VcpuContext<'_, V, M, H> {
 
 /// Gives the guest an exception; one that an exit interrupted has been delivered then. RFLAGS.RF of a fault's frame is
 /// set, so that a breakpoint on the instruction does not come twice (AMD APM vol. 2, section 3.1.6).
-pub(super) fn raise(vcpu: &mut impl VcpuState, exception: Exception) -> Outcome {
+pub(super) fn raise(vcpu: &mut (impl VcpuState + ?Sized), exception: Exception) -> Outcome {
     if !vcpu.event_pending() {
         if exception.is_fault() {
             vcpu.set_rflags(vcpu.rflags() | Rflags::RESUME);
@@ -75,7 +75,7 @@ impl Cpu {
     /// section 8.2.9): raised while another event was being delivered, they make no double fault. They go before that
     /// event: its instruction raises an exception again, an interrupt or NMI waits for its turn.
     #[cold]
-    pub(super) fn raise_again(&mut self, vcpu: &mut impl VcpuState, exception: Exception) -> Outcome {
+    pub(super) fn raise_again(&mut self, vcpu: &mut (impl VcpuState + ?Sized), exception: Exception) -> Outcome {
         if let Some(vector) = vcpu.withdraw_interrupt() {
             self.lapic.take_back(vector);
         }
@@ -89,7 +89,7 @@ impl Cpu {
     /// The guest single-steps (RFLAGS.TF). An instruction that was carried out here, or one step of a repeated one, is
     /// followed by the trap with which the CPU would have ended it (AMD APM vol. 2, section 13.1.4).
     #[cold]
-    pub(super) fn trap(&self, exit: &Exit, rip_before: u64, vcpu: &mut impl VcpuState) {
+    pub(super) fn trap(&self, exit: &Exit, rip_before: u64, vcpu: &mut (impl VcpuState + ?Sized)) {
         let may_repeat = matches!(exit, Exit::MemoryFault(_) | Exit::Port(PortAccess { is_string: true, .. }));
         let is_done = vcpu.rip() != rip_before || may_repeat && !self.is_executed_again;
         if is_done && !vcpu.event_pending() {

@@ -9,7 +9,7 @@ use crate::memory::GuestMemory;
 use crate::vcpu::VcpuState;
 
 /// One vCPU of a machine while its exit is answered, or its next entry prepared.
-pub struct VcpuContext<'a, V, M, H> {
+pub struct VcpuContext<'a, V: ?Sized, M, H> {
     pub(super) machine: &'a Machine<M>,
     /// Its architectural state.
     pub(super) vcpu: &'a mut V,
@@ -28,12 +28,12 @@ pub(super) struct Initiator<'a, M, H> {
 impl<M> Machine<M> {
     /// Returns the context of one of this machine's vCPUs.
     #[inline(always)]
-    pub fn context<'a, V, H>(&'a self, vcpu: &'a mut V, cpu: &'a mut Cpu, host: &'a mut H) -> VcpuContext<'a, V, M, H> {
+    pub fn context<'a, V: ?Sized, H>(&'a self, vcpu: &'a mut V, cpu: &'a mut Cpu, host: &'a mut H) -> VcpuContext<'a, V, M, H> {
         VcpuContext { machine: self, vcpu, cpu, host }
     }
 }
 
-impl<V, M, H> VcpuContext<'_, V, M, H> {
+impl<V: ?Sized, M, H> VcpuContext<'_, V, M, H> {
     /// Returns the same context in another place.
     ///
     /// A function that is not inlined is called through this. The compiler keeps in memory what it passes the address
@@ -43,6 +43,14 @@ impl<V, M, H> VcpuContext<'_, V, M, H> {
         self.machine.context(self.vcpu, self.cpu, self.host)
     }
 
+    /// Returns the same context for code that is seldom executed, which exists once for all types of vCPUs.
+    pub(super) fn erased(&mut self) -> VcpuContext<'_, dyn VcpuState, M, H>
+    where
+        V: VcpuState,
+    {
+        self.machine.context(self.vcpu.erased(), self.cpu, self.host)
+    }
+
     /// Returns the vCPU as the initiator of an access or a message.
     #[inline(always)]
     pub(super) fn initiator(&mut self) -> Initiator<'_, M, H> {
@@ -50,7 +58,7 @@ impl<V, M, H> VcpuContext<'_, V, M, H> {
     }
 }
 
-impl<V: VcpuState, M: GuestMemory, H> VcpuContext<'_, V, M, H> {
+impl<V: VcpuState + ?Sized, M: GuestMemory, H> VcpuContext<'_, V, M, H> {
     /// Brings the local APIC up to date with what the guest has done to it without an exit.
     #[inline]
     pub(super) fn settle(&mut self) {

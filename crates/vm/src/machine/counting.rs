@@ -42,7 +42,7 @@ impl<M: GuestMemory> Machine<M> {
     }
 }
 
-impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
+impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     /// RDMSR of a performance counter's register ([`MsrClass::Counters`](crate::cpu::msr::MsrClass)).
     #[cold]
     pub(super) fn counter_msr_read(&mut self, number: u32) -> Outcome {
@@ -127,7 +127,7 @@ impl Cpu {
 
     /// It is switched in on a CPU, all of whose counters are its own meanwhile.
     #[inline]
-    pub fn switch_counters_in(&mut self, vcpu: &impl VcpuState) {
+    pub fn switch_counters_in(&mut self, vcpu: &(impl VcpuState + ?Sized)) {
         if self.counters_switch.opens {
             self.open_counters(vcpu.guest_ticks());
         }
@@ -151,7 +151,7 @@ impl Cpu {
 
     /// It is switched out. Counters that hold no event stay as they are: there is nothing to be saved.
     #[inline]
-    pub fn switch_counters_out(&mut self, vcpu: &impl VcpuState) {
+    pub fn switch_counters_out(&mut self, vcpu: &(impl VcpuState + ?Sized)) {
         if self.counters_switch.closes {
             self.close_counters(vcpu.guest_ticks());
         }
@@ -251,7 +251,7 @@ fn noted(pmu: &VcpuCounters) -> (bool, CountersSwitch) {
     (bank.is_counting(), switch)
 }
 
-fn set_result(vcpu: &mut impl VcpuState, value: u64) {
+fn set_result(vcpu: &mut (impl VcpuState + ?Sized), value: u64) {
     vcpu.set_gpr(Gpr::Rax, value & 0xffff_ffff);
     vcpu.set_gpr(Gpr::Rdx, value >> 32);
 }

@@ -87,7 +87,7 @@ impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
     }
 }
 
-impl<V, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
+impl<V: ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     /// The operator has typed, or a device is to be polled. Hands the guest's console what it has room for; the rest
     /// follows as the guest reads.
     pub fn poll_devices(&mut self) {

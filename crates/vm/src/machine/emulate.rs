@@ -50,7 +50,7 @@ pub use self::vector_file::{VectorFile, VectorWrite};
 /// # Errors
 /// It cannot be read, or it is not emulated.
 pub fn decode(
-    vcpu: &impl VcpuState,
+    vcpu: &(impl VcpuState + ?Sized),
     memory: &(impl GuestMemory + ?Sized),
     recent: &mut Recent,
 ) -> Result<Access, Refused> {
@@ -73,7 +73,7 @@ pub fn decode(
 
 /// Emulates the instruction at RIP, for which the CPU found no memory at `gpa`, and moves RIP on.
 pub fn access(
-    vcpu: &mut impl VcpuState,
+    vcpu: &mut (impl VcpuState + ?Sized),
     memory: &(impl GuestMemory + ?Sized),
     gpa: Gpa,
     Access { instruction, kind, size }: &Access,
@@ -86,7 +86,7 @@ pub fn access(
         Kind::ZeroExtend => step.extend(|value, _| value)?,
         Kind::SignExtend => step.extend(sign_extend)?,
         Kind::Arithmetic(operation) => step.arithmetic(operation)?,
-        other => return step.seldom(other),
+        other => return step.erased().seldom(other),
     }
     step.finish();
     Ok(())
@@ -95,7 +95,7 @@ pub fn access(
 /// Emulates the MOV to CR8 at RIP and moves RIP on. Decodes it unless the CPU reports the `source` and where the
 /// instruction ends. A priority of more than four bits is #GP.
 pub fn write_task_priority(
-    vcpu: &mut impl VcpuState,
+    vcpu: &mut (impl VcpuState + ?Sized),
     memory: &(impl GuestMemory + ?Sized),
     source: Option<Gpr>,
 ) -> Result<(), Refused> {
@@ -113,13 +113,19 @@ pub fn write_task_priority(
 }
 
 /// The value that the MOV to CR8 at RIP moves, and where it ends.
-fn decoded_task_priority(vcpu: &impl VcpuState, memory: &(impl GuestMemory + ?Sized)) -> Result<(u64, u64), Refused> {
+fn decoded_task_priority(vcpu: &(impl VcpuState + ?Sized), memory: &(impl GuestMemory + ?Sized)) -> Result<(u64, u64), Refused> {
     let bytes = instruction::fetch(vcpu, memory)?;
     let instruction = instruction::decode_task_priority_write(vcpu, &bytes).ok_or(Exception::InvalidOpcode)?;
     Ok((register::of(&instruction, 1)?.read(vcpu), instruction.next_ip()))
 }
 
-impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
+impl<V: VcpuState + ?Sized, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
+    /// The same for code that is seldom executed.
+    fn erased(&mut self) -> Step<'_, dyn VcpuState, M, B> {
+        let Self { vcpu, memory, bus, instruction, size, fault } = self;
+        Step { vcpu: vcpu.erased(), memory, bus, instruction, size: *size, fault: *fault }
+    }
+
     /// The kinds that drivers seldom use on device registers: kept out of the path of the others.
     #[cold]
     fn seldom(mut self, kind: Kind) -> Result<(), Refused> {

@@ -14,7 +14,7 @@ use crate::vcpu::{Exception, Gpr, Rflags, VcpuState, cr4};
 /// KVM's result of a hypercall that it does not have.
 const NO_SUCH_HYPERCALL: u64 = -1000i64 as u64;
 
-impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
+impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     /// Answers an exit.
     // This and `answer` are inlined into the vCPU's loop: a call would store the context and load it again at every
     // exit, and save all registers besides.
@@ -51,6 +51,11 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
                 self.vcpu.watch_interrupt_return(false);
                 Outcome::Resume
             }
+            Exit::NmiWindow => {
+                self.cpu.nmi.note_handled();
+                self.vcpu.watch_interrupt_return(false);
+                Outcome::Resume
+            }
             Exit::Pause => match self.done(usual::PAUSE, |_| ()) {
                 Outcome::Resume => Outcome::Yield,
                 other => other,
@@ -70,6 +75,7 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
             Exit::CounterRead => self.reborrow().counter_read(),
             Exit::AbsentInstruction => raise(self.vcpu, Exception::InvalidOpcode),
             Exit::CacheFlush => self.done(usual::WBINVD, |_| ()),
+            Exit::TaskSwitch => Outcome::Stop(Stop::Fault(Fault::TaskSwitch)),
             Exit::Shutdown => Outcome::Stop(Stop::TripleFault),
             Exit::EntryRefused => Outcome::Stop(Stop::Fault(Fault::BadState(self.vcpu.refusal()))),
             Exit::Unknown { code } => Outcome::Stop(Stop::Fault(Fault::UnknownExit(code))),

@@ -45,7 +45,7 @@ pub(crate) fn prepare() {
 }
 
 /// The mode instructions are decoded in: 16, 32 or 64.
-pub fn bitness(vcpu: &impl VcpuState) -> u32 {
+pub fn bitness(vcpu: &(impl VcpuState + ?Sized)) -> u32 {
     let rights = vcpu.segment(SegmentName::Cs).rights;
     if vcpu.efer() & efer::LMA != 0 && rights.contains(AccessRights::LONG) {
         64
@@ -58,7 +58,7 @@ pub fn bitness(vcpu: &impl VcpuState) -> u32 {
 
 /// RIP as a linear address.
 #[inline(always)]
-fn linear_rip(vcpu: &impl VcpuState) -> u64 {
+fn linear_rip(vcpu: &(impl VcpuState + ?Sized)) -> u64 {
     let code = vcpu.segment(SegmentName::Cs);
     if vcpu.efer() & efer::LMA != 0 && code.rights.contains(AccessRights::LONG) {
         vcpu.rip()
@@ -68,7 +68,7 @@ fn linear_rip(vcpu: &impl VcpuState) -> u64 {
 }
 
 /// Reads the instruction at RIP. The error is a page fault for the guest.
-pub fn fetch(vcpu: &impl VcpuState, memory: &(impl GuestMemory + ?Sized)) -> Result<Bytes, Exception> {
+pub fn fetch(vcpu: &(impl VcpuState + ?Sized), memory: &(impl GuestMemory + ?Sized)) -> Result<Bytes, Exception> {
     let mut fetched = Bytes { bytes: [0; MAX_BYTES], count: 0 };
     let supplied = vcpu.instruction_bytes();
     if !supplied.is_empty() {
@@ -93,18 +93,18 @@ pub fn fetch(vcpu: &impl VcpuState, memory: &(impl GuestMemory + ?Sized)) -> Res
 }
 
 /// Decodes the instruction at RIP; `None` if it is not a whole valid instruction.
-pub fn decode(vcpu: &impl VcpuState, bytes: &Bytes) -> Option<Instruction> {
+pub fn decode(vcpu: &(impl VcpuState + ?Sized), bytes: &Bytes) -> Option<Instruction> {
     decode_with(vcpu, bytes, DecoderOptions::NONE)
 }
 
-fn decode_with(vcpu: &impl VcpuState, bytes: &Bytes, options: u32) -> Option<Instruction> {
+fn decode_with(vcpu: &(impl VcpuState + ?Sized), bytes: &Bytes, options: u32) -> Option<Instruction> {
     let mut decoder = Decoder::with_ip(bitness(vcpu), bytes.as_slice(), vcpu.rip(), options);
     let instruction = decoder.decode();
     (!instruction.is_invalid()).then_some(instruction)
 }
 
 /// The MOV to CR8 at RIP, in AMD's other encoding (LOCK MOV to CR0, for modes without REX) too; `None` if it is none.
-pub fn decode_task_priority_write(vcpu: &impl VcpuState, bytes: &Bytes) -> Option<Instruction> {
+pub fn decode_task_priority_write(vcpu: &(impl VcpuState + ?Sized), bytes: &Bytes) -> Option<Instruction> {
     decode_with(vcpu, bytes, DecoderOptions::AMD).filter(|instruction| instruction.op0_register() == Register::CR8)
 }
 
@@ -136,7 +136,7 @@ impl Usual {
 /// The error is the exception that the guest gets instead: a page fault if its instruction is not there any more, #UD
 /// if it is none any more.
 #[inline(always)]
-pub fn skip(vcpu: &mut impl VcpuState, memory: &(impl GuestMemory + ?Sized), usual: Usual) -> Result<(), Exception> {
+pub fn skip(vcpu: &mut (impl VcpuState + ?Sized), memory: &(impl GuestMemory + ?Sized), usual: Usual) -> Result<(), Exception> {
     let next = match vcpu.next_rip() {
         Some(next) => next,
         None if is_usual(vcpu, memory, usual) => vcpu.rip().wrapping_add(usual.bytes),
@@ -147,7 +147,7 @@ pub fn skip(vcpu: &mut impl VcpuState, memory: &(impl GuestMemory + ?Sized), usu
 }
 
 /// Moves RIP past the instruction there if it is this one, in its usual encoding; returns whether it was.
-pub fn skip_if(vcpu: &mut impl VcpuState, memory: &(impl GuestMemory + ?Sized), usual: Usual) -> bool {
+pub fn skip_if(vcpu: &mut (impl VcpuState + ?Sized), memory: &(impl GuestMemory + ?Sized), usual: Usual) -> bool {
     let is_there = is_usual(vcpu, memory, usual);
     if is_there {
         vcpu.set_rip(vcpu.rip().wrapping_add(usual.bytes));
@@ -156,7 +156,7 @@ pub fn skip_if(vcpu: &mut impl VcpuState, memory: &(impl GuestMemory + ?Sized), 
 }
 
 #[inline(always)]
-fn is_usual(vcpu: &impl VcpuState, memory: &(impl GuestMemory + ?Sized), usual: Usual) -> bool {
+fn is_usual(vcpu: &(impl VcpuState + ?Sized), memory: &(impl GuestMemory + ?Sized), usual: Usual) -> bool {
     let linear = linear_rip(vcpu);
     if linear % PAGE > PAGE - WORD {
         return is_usual_at_page_end(vcpu, memory, usual, linear);
@@ -168,7 +168,7 @@ fn is_usual(vcpu: &impl VcpuState, memory: &(impl GuestMemory + ?Sized), usual: 
 /// The page's last word holds it, or it is not searched for.
 #[cold]
 fn is_usual_at_page_end(
-    vcpu: &impl VcpuState,
+    vcpu: &(impl VcpuState + ?Sized),
     memory: &(impl GuestMemory + ?Sized),
     usual: Usual,
     linear: u64,
@@ -182,7 +182,7 @@ fn is_usual_at_page_end(
 }
 
 #[cold]
-fn decoded_next_rip(vcpu: &impl VcpuState, memory: &(impl GuestMemory + ?Sized)) -> Result<u64, Exception> {
+fn decoded_next_rip(vcpu: &(impl VcpuState + ?Sized), memory: &(impl GuestMemory + ?Sized)) -> Result<u64, Exception> {
     let bytes = fetch(vcpu, memory)?;
     let instruction = decode(vcpu, &bytes).ok_or(Exception::InvalidOpcode)?;
     Ok(instruction.next_ip())

@@ -28,7 +28,7 @@ use crate::exit::Exit;
 use crate::memory::GuestMemory;
 use crate::vcpu::{Event, VcpuState};
 
-impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
+impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     /// Prepares the next entry: what other CPUs have sent, then the highest pending interrupt, or an exit as soon
     /// as the guest can take it. Returns whether the CPU may run; otherwise it waits for an interrupt.
     #[inline]
@@ -136,7 +136,7 @@ impl<M: GuestMemory> Machine<M> {
 impl Cpu {
     /// A vector waits, and is above all that the guest has taken. It comes now, where the guest can take it.
     #[inline]
-    fn offer_highest(&mut self, vcpu: &mut impl VcpuState) {
+    fn offer_highest(&mut self, vcpu: &mut (impl VcpuState + ?Sized)) {
         if let Some(lower) = vcpu.withdraw_interrupt() {
             self.lapic.take_back(lower);
         }
@@ -149,7 +149,7 @@ impl Cpu {
 
     /// An NMI waits, and comes now if it can.
     #[cold]
-    fn offer_nmi(&mut self, vcpu: &mut impl VcpuState) {
+    fn offer_nmi(&mut self, vcpu: &mut (impl VcpuState + ?Sized)) {
         let can_come = self.nmi.is_open(vcpu.rip()) && self.nmi.is_pending() && !vcpu.is_in_interrupt_shadow();
         if can_come && let Some(vector) = vcpu.withdraw_interrupt() {
             self.lapic.take_back(vector);
@@ -176,14 +176,14 @@ impl Cpu {
 
     /// Brings the local APIC up to date with what the guest has done to it without an exit.
     #[inline]
-    pub(super) fn sync_apic(&mut self, vcpu: &impl VcpuState, memory: &impl GuestMemory) {
+    pub(super) fn sync_apic(&mut self, vcpu: &(impl VcpuState + ?Sized), memory: &impl GuestMemory) {
         self.follow_task_priority(vcpu);
         self.sync_eoi(memory);
     }
 
     /// The guest writes CR8 without an exit; the local APIC learns of it here, before it is asked anything.
     #[inline]
-    fn follow_task_priority(&mut self, vcpu: &impl VcpuState) {
+    fn follow_task_priority(&mut self, vcpu: &(impl VcpuState + ?Sized)) {
         let class = vcpu.task_priority();
         if class != self.lapic.task_priority() {
             self.lapic.set_task_priority(class);

@@ -11,12 +11,12 @@ use crate::devices::{GeneralProtection, GuestTsc};
 use crate::memory::GuestMemory;
 use crate::vcpu::{Exception, Gpr, VcpuState};
 
-impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
+impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     #[inline]
     pub(super) fn msr_read(&mut self) -> Outcome {
         let number = self.vcpu.gpr(Gpr::Rcx) as u32;
         let value = match classify(number) {
-            MsrClass::Counters => return self.reborrow().counter_msr_read(number),
+            MsrClass::Counters => return self.erased().counter_msr_read(number),
             class => self.read(class),
         };
         let Ok(value) = value else { return raise(self.vcpu, Exception::GeneralProtection(0)) };
@@ -31,8 +31,8 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
         let number = self.vcpu.gpr(Gpr::Rcx) as u32;
         let value = self.vcpu.gpr(Gpr::Rdx) << 32 | self.vcpu.gpr(Gpr::Rax) & 0xffff_ffff;
         let written = match classify(number) {
-            MsrClass::Counters => return self.reborrow().counter_msr_write(number, value),
-            MsrClass::SpecCtrl => return self.reborrow().spec_ctrl_write(value),
+            MsrClass::Counters => return self.erased().counter_msr_write(number, value),
+            MsrClass::SpecCtrl => return self.erased().spec_ctrl_write(value),
             class => self.write(class, value),
         };
         match written {
@@ -78,7 +78,7 @@ impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
             MsrClass::PvEoi => Ok(cpu.eoi_flag.msr()),
             MsrClass::Plain(PlainMsr::MiscEnable) if !self.machine.has_misc_enable => Err(GeneralProtection),
             MsrClass::Plain(register) => Ok(cpu.msrs.read(register)),
-            MsrClass::SpecCtrl => self.reborrow().spec_ctrl_read(),
+            MsrClass::SpecCtrl => self.erased().spec_ctrl_read(),
             MsrClass::DeCfg => Ok(self.machine.de_cfg()),
             MsrClass::OwnedByGuest | MsrClass::Counters | MsrClass::Absent => Err(GeneralProtection),
         }

@@ -4,6 +4,7 @@
 use core::fmt;
 
 use super::instruction::Bytes;
+use crate::vcpu::Refusal;
 
 /// The outcome of an exit for its vCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +45,7 @@ pub enum Stop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Its CPU state is one that cannot run, for this reason if it is known.
-    BadState(Option<&'static str>),
+    BadState(Option<Refusal>),
     /// It used an instruction on a device's registers that this hypervisor does not carry out.
     Instruction(Bytes),
     /// Its page tables lead to an address where there is no memory.
@@ -54,6 +55,9 @@ pub enum Fault {
     Delivery(crate::addr::Gpa),
     /// It halted with interrupts off: nothing can wake it.
     HaltedForever,
+    /// It switched tasks by hardware (a task gate, or a far jump to a task state segment), which this CPU's extension
+    /// leaves to the hypervisor.
+    TaskSwitch,
     /// An exit that was never asked for, with the extension's number.
     UnknownExit(u64),
 }
@@ -83,6 +87,9 @@ impl fmt::Display for Fault {
                 write!(f, "its interrupt table, descriptor tables or stack are at {gpa}, where it has no memory")
             }
             Self::HaltedForever => f.write_str("it halted with interrupts off: nothing can wake it"),
+            Self::TaskSwitch => {
+                f.write_str("it switches tasks by hardware, which is not emulated where the CPU does not do it in a guest")
+            }
             Self::UnknownExit(code) => write!(f, "its CPU left for an unknown reason, {code:#x}"),
         }
     }

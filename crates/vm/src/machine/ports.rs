@@ -13,7 +13,7 @@ use crate::vcpu::{Gpr, VcpuState};
 
 const COM1_LAST: u16 = port::COM1 + 7;
 
-impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
+impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     pub(super) fn port(&mut self, access: &PortAccess) -> Outcome {
         if access.is_string {
             return self.reborrow().port_string(access);

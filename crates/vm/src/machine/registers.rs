@@ -22,7 +22,7 @@ pub(super) struct RegisterBus<'a, M, H> {
     pub(super) stop: &'a mut Option<Stop>,
 }
 
-impl<V: VcpuState, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
+impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     /// An instruction has accessed an address where the guest has no memory.
     pub(super) fn memory_fault(&mut self, fault: &MemoryFault) -> Outcome {
         if fault.during_walk {

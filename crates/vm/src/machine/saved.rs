@@ -59,9 +59,10 @@ impl<M: GuestMemory> Machine<M> {
     }
 
     /// Saves a vCPU, which does not run. What others may still send to it is not in there.
-    pub fn save_vcpu(&self, vcpu: &impl VcpuState, cpu: &Cpu, into: &mut state::Vcpu) {
+    pub fn save_vcpu(&self, vcpu: &(impl VcpuState + ?Sized), cpu: &Cpu, into: &mut state::Vcpu) {
         vcpu.save(&mut into.registers);
         cpu.save(vcpu.guest_ticks(), into);
+        into.extension = state::Extension { kind: (vcpu.extension() as u32).into(), zero: 0.into() };
         into.speculation = state::Speculation { spec_ctrl: vcpu.spec_ctrl().into() };
     }
 
@@ -76,9 +77,12 @@ impl<M: GuestMemory> Machine<M> {
     ///
     /// # Errors
     /// [`StateError`] if no vCPU of this machine can be in it; then it must not run.
-    pub fn restore_vcpu(&self, from: &state::Vcpu, vcpu: &mut impl VcpuState, cpu: &mut Cpu) -> Result<(), StateError> {
+    pub fn restore_vcpu(&self, from: &state::Vcpu, vcpu: &mut (impl VcpuState + ?Sized), cpu: &mut Cpu) -> Result<(), StateError> {
         let refuse = |field, reason| Err(StateError { field, reason });
         let registers = &from.registers;
+        if from.extension.kind.get() != vcpu.extension() as u32 {
+            return refuse("extension.kind", "the virtualization extension of another vendor's CPU has saved it");
+        }
         if registers.efer.get() & !self.cpuid.supported_efer() != 0 {
             return refuse("registers.efer", "a bit is set that this guest does not have");
         }

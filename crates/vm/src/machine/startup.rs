@@ -37,7 +37,7 @@ impl EntryState {
     }
 }
 
-impl<V: VcpuState, M: GuestMemory, H> VcpuContext<'_, V, M, H> {
+impl<V: VcpuState + ?Sized, M: GuestMemory, H> VcpuContext<'_, V, M, H> {
     /// Carries out what was found beside vectors.
     pub(super) fn open(&mut self, mail: Mail) {
         if mail.init {

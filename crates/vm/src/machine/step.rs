@@ -39,7 +39,7 @@ enum Over {
 impl Cpu {
     /// The next entry executes one instruction and exits. Returns false if the instruction cannot be stepped over.
     #[cold]
-    pub(super) fn begin_step(&mut self, vcpu: &mut impl VcpuState, memory: &impl GuestMemory) -> bool {
+    pub(super) fn begin_step(&mut self, vcpu: &mut (impl VcpuState + ?Sized), memory: &impl GuestMemory) -> bool {
         let loads_flags = match over(vcpu, memory, self.nmi.is_returning()) {
             Over::Usual => false,
             Over::LoadsFlags => true,
@@ -57,7 +57,7 @@ impl Cpu {
     /// The entry with the step is over. Returns what the exit is without the step: nothing, if the guest has only made
     /// its step.
     #[cold]
-    pub(super) fn end_step(&mut self, exit: Exit, vcpu: &mut impl VcpuState) -> Option<Exit> {
+    pub(super) fn end_step(&mut self, exit: Exit, vcpu: &mut (impl VcpuState + ?Sized)) -> Option<Exit> {
         let Some(step) = self.step.take() else { return Some(exit) };
         vcpu.watch_faults(false);
         let found = vcpu.dr6() & CAUSES;
@@ -85,7 +85,7 @@ fn has_breakpoint(met: u64, dr7: u64) -> bool {
 }
 
 /// Returns what the instruction at RIP is to a step. `is_return`: the exit before was for an IRET there.
-fn over(vcpu: &impl VcpuState, memory: &impl GuestMemory, is_return: bool) -> Over {
+fn over(vcpu: &(impl VcpuState + ?Sized), memory: &impl GuestMemory, is_return: bool) -> Over {
     if vcpu.rflags().contains(Rflags::NESTED_TASK) {
         // IRET would save RFLAGS in the task that it leaves.
         return Over::Impossible;

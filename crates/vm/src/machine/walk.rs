@@ -28,7 +28,7 @@ const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 /// Translates `linear`; the error is the page fault that the guest deserves.
 #[inline]
 pub fn translate(
-    vcpu: &impl VcpuState,
+    vcpu: &(impl VcpuState + ?Sized),
     memory: &(impl GuestMemory + ?Sized),
     linear: u64,
     purpose: Purpose,
@@ -47,7 +47,7 @@ struct Found {
 /// its value.
 #[inline(always)]
 fn walk(
-    vcpu: &impl VcpuState,
+    vcpu: &(impl VcpuState + ?Sized),
     memory: &(impl GuestMemory + ?Sized),
     linear: u64,
     visit: &mut impl FnMut(Gpa, AccessSize, u64),
@@ -66,7 +66,7 @@ fn walk(
 }
 
 #[inline]
-fn check(vcpu: &impl VcpuState, linear: u64, purpose: Purpose, found: Option<Found>) -> Result<Gpa, Exception> {
+fn check(vcpu: &(impl VcpuState + ?Sized), linear: u64, purpose: Purpose, found: Option<Found>) -> Result<Gpa, Exception> {
     if (purpose == Purpose::Inspect || vcpu.cr0() & cr0::PG == 0)
         && let Some(found) = found
     {
@@ -94,7 +94,7 @@ fn check(vcpu: &impl VcpuState, linear: u64, purpose: Purpose, found: Option<Fou
 /// Returns where the code at `linear` is, for exits that happen often: [`translate`] for [`Purpose::Inspect`], with the
 /// walk of four-level tables unrolled into the caller.
 #[inline(always)]
-pub fn inspect(vcpu: &impl VcpuState, memory: &(impl GuestMemory + ?Sized), linear: u64) -> Option<Gpa> {
+pub fn inspect(vcpu: &(impl VcpuState + ?Sized), memory: &(impl GuestMemory + ?Sized), linear: u64) -> Option<Gpa> {
     let is_four_level =
         vcpu.cr0() & cr0::PG != 0 && vcpu.cr4() & (cr4::PAE | cr4::LA57) == cr4::PAE && vcpu.efer() & efer::LMA != 0;
     if is_four_level {
@@ -107,7 +107,7 @@ pub fn inspect(vcpu: &impl VcpuState, memory: &(impl GuestMemory + ?Sized), line
 /// [`inspect`] in any mode of paging: kept out of the path of the usual one.
 #[cold]
 #[inline(never)]
-fn inspect_seldom(vcpu: &impl VcpuState, memory: &(impl GuestMemory + ?Sized), linear: u64) -> Option<Gpa> {
+fn inspect_seldom(vcpu: &(impl VcpuState + ?Sized), memory: &(impl GuestMemory + ?Sized), linear: u64) -> Option<Gpa> {
     translate(vcpu, memory, linear, Purpose::Inspect).ok()
 }
 

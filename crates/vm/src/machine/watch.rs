@@ -21,7 +21,7 @@ impl<M: GuestMemory> Machine<M> {
     }
 }
 
-impl<V: VcpuState, M, H> VcpuContext<'_, V, M, H> {
+impl<V: VcpuState + ?Sized, M, H> VcpuContext<'_, V, M, H> {
     /// The guest is about to read its time stamp counter. Once seen, it goes on without being stopped.
     #[cold]
     pub(super) fn clock_read(&mut self) -> Outcome {

@@ -3,11 +3,11 @@
 
 use std::vec::Vec;
 
-use handover::state::{Registers, SegmentRegister};
+use handover::state::{ExtensionKind, Registers, SegmentRegister};
 
 use super::events::{restored_event, save_event};
 use crate::devices::StateError;
-use crate::vcpu::{EntryState, Event, Exception, Gpr, Rflags, Segment, SegmentName, TableRegister, VcpuState, efer};
+use crate::vcpu::{EntryState, Event, Exception, Gpr, Refusal, Rflags, Segment, SegmentName, TableRegister, VcpuState, efer};
 
 /// A CPU that is plain data: what a test sets is what a handler sees.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +61,9 @@ impl FakeVcpu {
 }
 
 impl VcpuState for FakeVcpu {
+    fn erased(&mut self) -> &mut dyn VcpuState {
+        self
+    }
     fn gpr(&self, register: Gpr) -> u64 {
         self.gprs[register as usize]
     }
@@ -166,8 +169,8 @@ impl VcpuState for FakeVcpu {
             _ => None,
         }
     }
-    fn refusal(&self) -> Option<&'static str> {
-        self.refusal
+    fn refusal(&self) -> Option<Refusal> {
+        self.refusal.map(Into::into)
     }
     fn drop_event(&mut self) -> bool {
         match self.injected {
@@ -212,6 +215,9 @@ impl VcpuState for FakeVcpu {
         self.segments = [data; 8];
         self.segments[SegmentName::Cs as usize] = cs;
         self.segments[SegmentName::Tr as usize] = tr;
+    }
+    fn extension(&self) -> ExtensionKind {
+        ExtensionKind::Svm
     }
     fn save(&self, into: &mut Registers) {
         let number = |value: u64| value.into();

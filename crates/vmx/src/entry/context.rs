@@ -9,7 +9,7 @@ use crate::control::{Control, Controls};
 use crate::event::Interruption;
 
 /// What a CPU's checks depend on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Its capability MSRs.
     pub capabilities: Capabilities,
@@ -19,6 +19,15 @@ pub struct Bounds {
     pub linear_bits: u8,
     /// Bits of IA32_PERF_GLOBAL_CTRL that are not reserved.
     pub perf_global_ctrl: u64,
+}
+
+impl Bounds {
+    /// Bits 63 to the linear width less one are equal.
+    pub const fn is_canonical(&self, address: u64) -> bool {
+        let bits = self.linear_bits as u32;
+        let unused = 64 - if bits == 0 { 1 } else if bits > 64 { 64 } else { bits };
+        ((address << unused) as i64 >> unused) as u64 == address
+    }
 }
 
 pub(super) struct Context<'a> {
@@ -59,10 +68,8 @@ impl<'a> Context<'a> {
         event.is_valid().then_some(event)
     }
 
-    /// Bits 63 to the linear width less one are equal.
     pub(super) fn is_canonical(&self, address: u64) -> bool {
-        let unused = 64 - u32::from(self.bounds.linear_bits.clamp(1, 64));
-        ((address << unused) as i64 >> unused) as u64 == address
+        self.bounds.is_canonical(address)
     }
 
     /// No bit is set beyond the physical width.

@@ -10,7 +10,6 @@
 //! ```
 
 mod cpu_traits;
-mod extended;
 mod host_state;
 mod maps;
 mod page;
@@ -100,6 +99,13 @@ impl Svm {
         // SAFETY: `enable` set the bit on this CPU, which holds no guest any more; the global interrupt flag is set
         // outside of the world switch, without which clearing the bit is undefined (section 15.4).
         unsafe { cpu::write_msr(MSR_EFER, cpu::read_msr(MSR_EFER) & !EFER_SVME) };
+    }
+
+    /// SVM may stay enabled while another image has the CPU.
+    pub fn lend(&self) {}
+
+    pub fn take_back(&self) -> Result<(), Unavailable> {
+        Ok(())
     }
 
     /// Does something with SVM enabled on the calling CPU. The counters' guest-only bits mean nothing without it.

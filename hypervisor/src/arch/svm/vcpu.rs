@@ -15,10 +15,10 @@ use vm::machine::Full;
 use vm::vcpu::{EntryState, VcpuState};
 
 use super::cpu_traits::CpuTraits;
-use super::extended::ExtendedState;
 use super::page::VmcbPage;
 use super::switch::{self, WorldSwitch};
 use super::{host_state, maps};
+use crate::arch::extended::ExtendedState;
 use crate::arch::unavailable::OutOfMemory;
 use crate::arch::{cpu, speculation};
 

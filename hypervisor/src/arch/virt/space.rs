@@ -9,11 +9,14 @@ use vm::vcpu::EntryState;
 use super::vcpu::{Vcpu, Vendor};
 use crate::arch::svm::NestedSpace;
 use crate::arch::unavailable::OutOfMemory;
+use crate::arch::vmx::EptSpace;
 
 /// A guest's physical address space. Its vCPUs' control blocks point into it.
 pub enum Space {
     /// AMD's nested page tables.
     Svm(NestedSpace),
+    /// Intel's extended page tables.
+    Vmx(EptSpace),
 }
 
 impl Space {
@@ -25,6 +28,8 @@ impl Space {
     pub fn create_vcpu(&self, guest: u32, entry: &EntryState, offered: Speculation) -> Result<Vcpu, OutOfMemory> {
         match self {
             Self::Svm(space) => space.create_vcpu(guest, entry, offered).map(|vcpu| Vcpu::new(Vendor::Svm(vcpu))),
+            // Its CPUID shows no speculation controls: `offered` is empty.
+            Self::Vmx(space) => space.create_vcpu(guest, entry).map(|vcpu| Vcpu::new(Vendor::Vmx(vcpu))),
         }
     }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A vCPU's registers, whichever extension's control block holds them. The compiler refuses a method that is missing.
 
-use handover::state::Registers;
+use handover::state::{ExtensionKind, Registers};
 use vm::devices::StateError;
-use vm::vcpu::{EntryState, Event, Gpr, Rflags, Segment, SegmentName, TableRegister, VcpuState};
+use vm::vcpu::{EntryState, Event, Gpr, Refusal, Rflags, Segment, SegmentName, TableRegister, VcpuState};
 
 use super::vcpu::{Vcpu, Vendor};
 
@@ -11,14 +11,12 @@ use super::vcpu::{Vcpu, Vendor};
 macro_rules! forward {
     () => {};
     (fn $name:ident(&$this:ident $(, $argument:ident: $kind:ty)*) $(-> $result:ty)?; $($rest:tt)*) => {
-        #[inline]
         fn $name(&$this $(, $argument: $kind)*) $(-> $result)? {
             each!(Vendor: &$this.vendor, vendors => vendors.$name($($argument),*))
         }
         forward! { $($rest)* }
     };
     (fn $name:ident(&mut $this:ident $(, $argument:ident: $kind:ty)*) $(-> $result:ty)?; $($rest:tt)*) => {
-        #[inline]
         fn $name(&mut $this $(, $argument: $kind)*) $(-> $result)? {
             each!(Vendor: &mut $this.vendor, vendors => vendors.$name($($argument),*))
         }
@@ -27,6 +25,10 @@ macro_rules! forward {
 }
 
 impl VcpuState for Vcpu {
+    fn erased(&mut self) -> &mut dyn VcpuState {
+        self
+    }
+
     forward! {
         fn gpr(&self, register: Gpr) -> u64;
         fn set_gpr(&mut self, register: Gpr, value: u64);
@@ -60,7 +62,7 @@ impl VcpuState for Vcpu {
         fn task_priority(&self) -> u8;
         fn set_task_priority(&mut self, priority: u8);
         fn withdraw_interrupt(&mut self) -> Option<u8>;
-        fn refusal(&self) -> Option<&'static str>;
+        fn refusal(&self) -> Option<Refusal>;
         fn drop_event(&mut self) -> bool;
         fn request_interrupt_window(&mut self, wanted: bool);
         fn watch_task_priority(&mut self, wanted: bool);
@@ -72,6 +74,7 @@ impl VcpuState for Vcpu {
         fn guest_ticks(&self) -> u64;
         fn set_tsc_offset(&mut self, ticks: u64);
         fn reset(&mut self, entry: &EntryState);
+        fn extension(&self) -> ExtensionKind;
         fn save(&self, into: &mut Registers);
         fn restore(&mut self, from: &Registers) -> Result<(), StateError>;
         fn spec_ctrl(&self) -> u64;

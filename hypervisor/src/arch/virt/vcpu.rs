@@ -5,10 +5,11 @@ use handover::state::Extended;
 use vm::devices::StateError;
 use vm::exit::Exit;
 use vm::machine::Full;
-use vm::vcpu::{Misplaced, Residence};
+use vm::vcpu::{Misplaced, Residence, VcpuState};
 
 use crate::arch::percpu::PerCpu;
 use crate::arch::svm::SvmVcpu;
+use crate::arch::vmx::VmxVcpu;
 
 /// One vCPU.
 pub struct Vcpu {
@@ -20,9 +21,28 @@ pub struct Vcpu {
 pub(super) enum Vendor {
     /// AMD's.
     Svm(SvmVcpu),
+    /// Intel's.
+    Vmx(VmxVcpu),
+}
+
+/// A vCPU's registers while its exits are answered and its entries prepared: one choice for all accesses of an answer.
+pub enum Registers<'a> {
+    /// Of the type for which the code that answers is compiled with every access inlined: that of AMD's vCPUs.
+    Inlined(&'a mut <SvmVcpu as core::ops::Deref>::Target),
+    /// Of any type, by calls.
+    Called(&'a mut dyn VcpuState),
 }
 
 impl Vcpu {
+    /// Its registers.
+    #[inline]
+    pub fn registers(&mut self) -> Registers<'_> {
+        match &mut self.vendor {
+            Vendor::Svm(vcpu) => Registers::Inlined(vcpu),
+            Vendor::Vmx(vcpu) => Registers::Called(&mut **vcpu),
+        }
+    }
+
     /// On no CPU.
     pub(super) fn new(vendor: Vendor) -> Self {
         Self { vendor, residence: Residence::nowhere() }

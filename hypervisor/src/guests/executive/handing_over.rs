@@ -36,10 +36,18 @@ impl Executive {
     pub fn leave_guests(&mut self) {
         self.unload();
         self.slots.iter_mut().flatten().for_each(|task| task.leave_cpu());
+        if let Ok(virt) = self.virt {
+            virt.lend();
+        }
     }
 
     /// Puts those back that have left: the CPU stays this image's.
     pub fn return_to_guests(&mut self) {
+        if let Ok(virt) = self.virt
+            && let Err(unavailable) = virt.take_back()
+        {
+            panic!("{unavailable}");
+        }
         for (slot, task) in self.slots.iter_mut().enumerate() {
             if let Some(task) = task.as_mut().filter(|task| task.is_nowhere()) {
                 task.arrive(slot as u32 + 1);

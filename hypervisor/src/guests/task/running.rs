@@ -22,8 +22,8 @@ impl Task {
             self.note_first(me.index);
         }
         self.host.others_alarm = others_alarm;
-        self.context().raise_overflows();
-        self.context().alarm();
+        in_context!(self, raise_overflows());
+        in_context!(self, alarm());
         loop {
             device_interrupts::deliver_raised(me, Some((&self.instance, self.index)));
             if me.timer_fired.load(Ordering::Relaxed) {
@@ -32,24 +32,24 @@ impl Task {
                     // Its own is checked when it is run again.
                     return Pause::Alarm;
                 }
-                self.context().raise_overflows();
-                self.context().alarm();
+                in_context!(self, raise_overflows());
+                in_context!(self, alarm());
             }
             if self.host.send_at.is_some() {
                 self.send_due();
             }
-            if !self.context().prepare_entry() {
+            if !in_context!(self, prepare_entry()) {
                 return Pause::Idle;
             }
             // Interrupts are masked from here to the entry, and one that comes then makes the guest leave at once.
             if me.work_pending.load(Ordering::Relaxed) {
-                self.context().cancel_entry();
+                in_context!(self, cancel_entry());
                 return Pause::Work;
             }
             let exit = self.vcpu.run();
-            match self.context().handle(exit) {
+            match in_context!(self, handle(exit)) {
                 Outcome::Resume => {}
-                Outcome::Idle => self.context().raise_overflows(),
+                Outcome::Idle => in_context!(self, raise_overflows()),
                 Outcome::CountsOtherwise => self.vcpu.choose_switch(),
                 Outcome::Yield => return Pause::Yield,
                 Outcome::HostInterrupt => {
@@ -76,7 +76,7 @@ impl Task {
         if self.host.send_at.is_some_and(|at| at <= cpu::tsc()) {
             self.host.send_at = self.instance.send(self.index);
             // Where there are more the alarm is for them, too.
-            self.context().alarm();
+            in_context!(self, alarm());
         }
     }
 

@@ -20,7 +20,7 @@ pub struct Logical {
 
 /// The address of operand `index`. `stack_step` is what the instruction has added to RSP by then: POP uses RSP as it
 /// leaves it.
-pub fn of(vcpu: &impl VcpuState, instruction: &Instruction, index: u32, stack_step: u64) -> Result<Logical, Refused> {
+pub fn of(vcpu: &(impl VcpuState + ?Sized), instruction: &Instruction, index: u32, stack_step: u64) -> Result<Logical, Refused> {
     let is_es = matches!(instruction.op_kind(index), OpKind::MemoryESDI | OpKind::MemoryESEDI | OpKind::MemoryESRDI);
     let segment = if is_es { Register::ES } else { instruction.memory_segment() };
     let value = |register: Register, _, _| {
@@ -40,7 +40,7 @@ pub fn width(instruction: &Instruction) -> AccessSize {
 
 /// The linear address of `bytes` bytes, if segmentation permits the access: otherwise #SS for the stack segment, #GP
 /// for others.
-pub fn checked(vcpu: &impl VcpuState, at: Logical, bytes: usize, purpose: Purpose) -> Result<u64, Exception> {
+pub fn checked(vcpu: &(impl VcpuState + ?Sized), at: Logical, bytes: usize, purpose: Purpose) -> Result<u64, Exception> {
     let is_64_bit = instruction::bitness(vcpu) == 64;
     let base = match at.segment {
         SegmentName::Fs | SegmentName::Gs => vcpu.segment(at.segment).base,
@@ -62,18 +62,18 @@ pub fn checked(vcpu: &impl VcpuState, at: Logical, bytes: usize, purpose: Purpos
 }
 
 /// The linear address `bytes` further on.
-pub fn further(vcpu: &impl VcpuState, linear: u64, bytes: u64) -> u64 {
+pub fn further(vcpu: &(impl VcpuState + ?Sized), linear: u64, bytes: u64) -> u64 {
     let further = linear.wrapping_add(bytes);
     if instruction::bitness(vcpu) == 64 { further } else { further & 0xffff_ffff }
 }
 
-fn is_canonical(vcpu: &impl VcpuState, linear: u64) -> bool {
+fn is_canonical(vcpu: &(impl VcpuState + ?Sized), linear: u64) -> bool {
     let unused = if vcpu.cr4() & cr4::LA57 != 0 { 64 - 57 } else { 64 - 48 };
     ((linear << unused) as i64 >> unused) as u64 == linear
 }
 
 /// Returns whether a segment outside 64-bit mode contains the bytes and permits the access.
-fn is_within(vcpu: &impl VcpuState, at: Logical, bytes: u64, purpose: Purpose) -> bool {
+fn is_within(vcpu: &(impl VcpuState + ?Sized), at: Logical, bytes: u64, purpose: Purpose) -> bool {
     let segment = vcpu.segment(at.segment);
     let has = |right| segment.rights.contains(right);
     let is_protected = vcpu.cr0() & cr0::PE != 0 && !vcpu.rflags().contains(Rflags::VIRTUAL_8086);

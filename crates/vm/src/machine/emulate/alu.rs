@@ -42,7 +42,7 @@ pub enum Unary {
     Not,
 }
 
-impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
+impl<V: VcpuState + ?Sized, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
     /// An operation with two operands.
     pub(super) fn arithmetic(&mut self, operation: Operation) -> Result<(), Refused> {
         let memory_is_first = self.instruction.op0_kind() == OpKind::Memory;

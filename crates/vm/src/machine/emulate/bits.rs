@@ -30,7 +30,7 @@ pub enum BitScan {
     Popcnt,
 }
 
-impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
+impl<V: VcpuState + ?Sized, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
     /// BT, BTS, BTR or BTC. A bit offset in a register is signed and may lead out of the operand that the address
     /// names.
     pub(super) fn bit(&mut self, operation: BitOperation) -> Result<(), Refused> {

@@ -13,7 +13,7 @@ use crate::machine::walk::Purpose;
 use crate::memory::GuestMemory;
 use crate::vcpu::{Exception, Gpr, VcpuState};
 
-impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
+impl<V: VcpuState + ?Sized, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
     /// XCHG.
     pub(super) fn exchange(&mut self) -> Result<(), Refused> {
         let target = register::of(self.instruction, u32::from(self.instruction.op0_kind() == OpKind::Memory))?;

@@ -16,7 +16,7 @@ pub enum Sign {
     Unsigned,
 }
 
-impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
+impl<V: VcpuState + ?Sized, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
     /// MUL or IMUL, with one, two or three operands. CF and OF: the product needs more than the lower half.
     pub(super) fn multiply(&mut self, sign: Sign) -> Result<(), Refused> {
         let other = match self.instruction.op_count() {

@@ -107,7 +107,7 @@ impl Pages {
 /// # Errors
 /// The exception that the guest gets, or [`Refused::Changed`]: whenever the tables were read, the guest changed them.
 pub fn locate(
-    vcpu: &impl VcpuState,
+    vcpu: &(impl VcpuState + ?Sized),
     memory: &(impl GuestMemory + ?Sized),
     at: address::Logical,
     bytes: usize,
@@ -130,7 +130,7 @@ pub fn locate(
     Err(Refused::Changed)
 }
 
-impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus> Step<'_, V, M, B> {
+impl<V: VcpuState + ?Sized, M: GuestMemory + ?Sized, B: MemoryBus> Step<'_, V, M, B> {
     /// The instruction's one operand in memory.
     #[inline]
     pub(super) fn operand(&self, purpose: Purpose) -> Result<Span, Refused> {

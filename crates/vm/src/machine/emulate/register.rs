@@ -55,13 +55,13 @@ pub fn of(instruction: &Instruction, index: u32) -> Result<Operand, Refused> {
 impl Operand {
     /// Its value, zero-extended.
     #[inline]
-    pub fn read(self, vcpu: &impl VcpuState) -> u64 {
+    pub fn read(self, vcpu: &(impl VcpuState + ?Sized)) -> u64 {
         let shift = if self.is_high_byte { 8 } else { 0 };
         vcpu.gpr(self.gpr) >> shift & self.size.mask()
     }
 
     /// Writes it: 32-bit writes clear the upper half, narrower ones leave the rest alone.
-    pub fn write(self, vcpu: &mut impl VcpuState, value: u64) {
+    pub fn write(self, vcpu: &mut (impl VcpuState + ?Sized), value: u64) {
         if self.is_high_byte {
             let old = vcpu.gpr(self.gpr);
             vcpu.set_gpr(self.gpr, old & !0xff00 | (value & 0xff) << 8);
@@ -73,7 +73,7 @@ impl Operand {
 
 /// Writes the low `size` bits of a register as an instruction of that width would.
 #[inline]
-pub fn write_sized(vcpu: &mut impl VcpuState, gpr: Gpr, size: AccessSize, value: u64) {
+pub fn write_sized(vcpu: &mut (impl VcpuState + ?Sized), gpr: Gpr, size: AccessSize, value: u64) {
     let kept = match size {
         AccessSize::Byte | AccessSize::Word => vcpu.gpr(gpr) & !size.mask(),
         AccessSize::Dword | AccessSize::Qword => 0,

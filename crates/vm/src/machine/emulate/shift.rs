@@ -40,7 +40,7 @@ struct Shifted {
     carry: bool,
 }
 
-impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
+impl<V: VcpuState + ?Sized, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
     /// A shift or rotate.
     pub(super) fn shift(&mut self, shift: Shift) -> Result<(), Refused> {
         let count = self.shift_count(1)?;

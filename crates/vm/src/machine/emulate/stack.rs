@@ -10,7 +10,7 @@ use crate::machine::walk::Purpose;
 use crate::memory::GuestMemory;
 use crate::vcpu::{AccessRights, Gpr, SegmentName, VcpuState};
 
-impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
+impl<V: VcpuState + ?Sized, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
     /// PUSH.
     pub(super) fn push(&mut self) -> Result<(), Refused> {
         let bytes = self.size.bytes();
@@ -45,7 +45,7 @@ impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, 
 }
 
 /// The width of the stack pointer.
-fn stack_size(vcpu: &impl VcpuState) -> AccessSize {
+fn stack_size(vcpu: &(impl VcpuState + ?Sized)) -> AccessSize {
     if instruction::bitness(vcpu) == 64 {
         AccessSize::Qword
     } else if vcpu.segment(SegmentName::Ss).rights.contains(AccessRights::DEFAULT_32) {

@@ -14,7 +14,7 @@ pub trait MemoryBus {
 }
 
 /// One instruction under way.
-pub(super) struct Step<'a, V, M: ?Sized, B> {
+pub(super) struct Step<'a, V: ?Sized, M: ?Sized, B> {
     pub(super) vcpu: &'a mut V,
     pub(super) memory: &'a M,
     pub(super) bus: &'a mut B,

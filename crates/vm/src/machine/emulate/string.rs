@@ -59,7 +59,7 @@ impl StringKind {
     }
 }
 
-impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
+impl<V: VcpuState + ?Sized, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
     /// One step of a string instruction.
     pub(super) fn string(&mut self, kind: StringKind) -> Result<(), Refused> {
         let address_size = address_size(self.instruction)?;
@@ -126,7 +126,7 @@ pub struct PortString {
 /// # Errors
 /// It cannot be read, is no such instruction any more, or its operand cannot be accessed.
 pub fn port_string(
-    vcpu: &mut impl VcpuState,
+    vcpu: &mut (impl VcpuState + ?Sized),
     memory: &(impl GuestMemory + ?Sized),
     access: &PortAccess,
 ) -> Result<Option<PortString>, Refused> {
@@ -157,7 +157,7 @@ impl PortString {
     }
 
     /// Moves the pointer, and RIP if this was the last step.
-    pub fn finish(&self, vcpu: &mut impl VcpuState) {
+    pub fn finish(&self, vcpu: &mut (impl VcpuState + ?Sized)) {
         advance(vcpu, self.pointer, self.size, self.address_size);
         end_step(vcpu, &self.instruction, self.address_size, true);
     }
@@ -168,14 +168,14 @@ fn is_repeated(instruction: &Instruction) -> bool {
 }
 
 /// Counts a step; moves RIP on if it was the last.
-fn end_step(vcpu: &mut impl VcpuState, instruction: &Instruction, address_size: AccessSize, goes_on: bool) {
+fn end_step(vcpu: &mut (impl VcpuState + ?Sized), instruction: &Instruction, address_size: AccessSize, goes_on: bool) {
     let is_last = !is_repeated(instruction) || !count_down(vcpu, address_size) || !goes_on;
     // An interrupt shadow ends with the first step.
     let next = if is_last { next_rip(instruction) } else { vcpu.rip() };
     vcpu.set_rip(next);
 }
 
-fn advance(vcpu: &mut impl VcpuState, pointer: Gpr, size: AccessSize, address_size: AccessSize) {
+fn advance(vcpu: &mut (impl VcpuState + ?Sized), pointer: Gpr, size: AccessSize, address_size: AccessSize) {
     let step = size.bytes() as u64;
     let now = vcpu.gpr_sized(pointer, address_size);
     let next = if vcpu.rflags().contains(Rflags::DIRECTION) { now.wrapping_sub(step) } else { now.wrapping_add(step) };
@@ -198,7 +198,7 @@ fn address_size(instruction: &Instruction) -> Result<AccessSize, Refused> {
 }
 
 /// Decrements RCX (in the instruction's address width); returns whether a repeated instruction continues.
-fn count_down(vcpu: &mut impl VcpuState, address_size: AccessSize) -> bool {
+fn count_down(vcpu: &mut (impl VcpuState + ?Sized), address_size: AccessSize) -> bool {
     let left = vcpu.gpr_sized(Gpr::Rcx, address_size).wrapping_sub(1) & address_size.mask();
     register::write_sized(vcpu, Gpr::Rcx, address_size, left);
     left != 0

@@ -18,7 +18,7 @@ use crate::machine::walk::Purpose;
 use crate::memory::GuestMemory;
 use crate::vcpu::{Exception, VcpuState};
 
-impl<V: VcpuState, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
+impl<V: VcpuState + ?Sized, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
     /// A move of a vector register, in accesses of at most 64 bits.
     pub(super) fn vector(&mut self, VectorMove { part, write }: VectorMove) -> Result<(), Refused> {
         let is_load = self.instruction.op0_kind() == OpKind::Register;

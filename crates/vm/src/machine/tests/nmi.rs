@@ -71,6 +71,18 @@ fn an_nmi_waits_for_the_end_of_the_handler_of_the_one_before_it() {
 }
 
 #[test]
+fn where_the_cpu_reports_the_end_of_the_handler_the_next_nmi_comes_without_a_step() {
+    let mut lab = in_handler();
+    lab.send_nmi();
+    assert_eq!(lab.enter(), None);
+    lab.vcpu.rip = RIP;
+    assert_eq!(lab.handle(Exit::NmiWindow), Outcome::Resume);
+    assert!(!lab.vcpu.interrupt_return_watched, "nothing is left to be reported");
+    assert_eq!(lab.enter(), Some(Event::Nmi));
+    assert!(!lab.steps() && lab.vcpu.interrupt_return_watched);
+}
+
+#[test]
 fn of_two_nmis_one_is_taken_and_one_waits() {
     let mut lab = Lab::new();
     (0..3).for_each(|_| lab.send_nmi());

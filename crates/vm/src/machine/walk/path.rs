@@ -34,7 +34,7 @@ struct Entry {
 /// # Errors
 /// The page fault that the guest gets.
 pub fn path(
-    vcpu: &impl VcpuState,
+    vcpu: &(impl VcpuState + ?Sized),
     memory: &(impl GuestMemory + ?Sized),
     linear: u64,
     purpose: Purpose,

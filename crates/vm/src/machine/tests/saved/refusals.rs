@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! States that no machine can be in are refused, and the field is named.
 
-use handover::state::{CpuidLeaf, Policy, Vcpu, event_state, mail_flag, more_nmi};
+use handover::state::{CpuidLeaf, ExtensionKind, Policy, Vcpu, event_state, mail_flag, more_nmi};
 use zerocopy::{FromBytes, FromZeros};
 
 use super::*;
@@ -45,6 +45,7 @@ fn vcpus_that_cannot_be_are_refused() {
     assert_eq!(vcpu(|s| s.more_nmis.flags = more_nmi::EARLY.into()), "more_nmis.flags");
     assert_eq!(vcpu(|s| s.more_nmis.flags = more_nmi::LATE.into()), "more_nmis.flags");
     assert_eq!(vcpu(|s| s.more_nmis.flags = 8.into()), "more_nmis.flags");
+    assert_eq!(vcpu(|s| s.extension.kind = (ExtensionKind::Vmx as u32).into()), "extension.kind");
 }
 
 fn policy(spoil: impl FnOnce(&mut Policy, &mut Vec<u8>)) -> &'static str {
