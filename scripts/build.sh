@@ -93,7 +93,7 @@ build_hypervisor() { build_image baton; }
 
 # The test image, which has fault points. Its note says so behind the commit. Both images share what cargo has compiled,
 # but for the hypervisor's own package.
-build_faults() { BATON_BUILD=${BATON_BUILD:+$BATON_BUILD+test} build_image baton-faults --features faults; }
+build_faults() { BATON_BUILD=${BATON_BUILD:+$BATON_BUILD+test} build_image baton-faults --features faults,intel; }
 
 # The tiny guests are 64-bit programs that start in 32-bit mode. Multiboot loaders that know only ELF32 (QEMU's -kernel)
 # are given them in that container.
@@ -302,7 +302,7 @@ main() {
     ;;
   lint)
     bare_cargo clippy --package hypervisor --package tiny -- -D warnings
-    bare_cargo clippy --package hypervisor --features faults -- -D warnings
+    bare_cargo clippy --package hypervisor --features faults,intel -- -D warnings
     ;;
   *) refuse "'$1' is nothing to build: say hypervisor, faults, guests or lint, or nothing for everything" ;;
   esac

@@ -84,5 +84,6 @@ pub mod tsc;
 pub mod unavailable;
 pub mod vector;
 pub mod virt;
+#[cfg(feature = "intel")]
 mod vmx;
 pub mod watchdog;

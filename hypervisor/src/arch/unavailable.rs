@@ -13,8 +13,10 @@ pub enum Unavailable {
     /// AMD's has no nested paging.
     NoNestedPaging,
     /// Intel's is disabled, or lacks something.
+    #[cfg(feature = "intel")]
     Vmx(vmx::Unusable),
     /// The CPU has refused to enable what it says it has.
+    #[cfg(feature = "intel")]
     Refused,
     /// Memory for what the CPU has for itself ran out.
     OutOfMemory,
@@ -23,11 +25,19 @@ pub enum Unavailable {
 impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            #[cfg(feature = "intel")]
             Self::Vmx(unusable) => return write!(f, "no guest can run: {unusable}"),
+            #[cfg(not(feature = "intel"))]
+            Self::NoExtension => {
+                "this CPU has no AMD SVM, so no guest can run: use one that has it (in QEMU: -cpu max); this image has \
+                 no support for Intel VMX"
+            }
+            #[cfg(feature = "intel")]
             Self::NoExtension => {
                 "this CPU has no AMD SVM and no Intel VMX, so no guest can run: use one that has one of them (in QEMU: \
                  -cpu max)"
             }
+            #[cfg(feature = "intel")]
             Self::Refused => {
                 "this CPU refuses to enable VMX (VMXON fails), so no guest can run on it: update firmware and microcode"
             }

@@ -16,6 +16,7 @@ macro_rules! each {
     ($kind:ident: $this:expr, $vendors:ident => $act:expr) => {
         match $this {
             $kind::Svm($vendors) => $act,
+            #[cfg(feature = "intel")]
             $kind::Vmx($vendors) => $act,
         }
     };
@@ -33,6 +34,7 @@ use wire::Virtualization;
 use super::guest_memory::GuestRam;
 use super::svm::{self, Svm};
 use super::trap::TrapFrame;
+#[cfg(feature = "intel")]
 use super::vmx::{self, Vmx};
 use super::{counters, speculation};
 
@@ -46,6 +48,7 @@ pub enum Virt {
     /// AMD's.
     Svm(Svm),
     /// Intel's.
+    #[cfg(feature = "intel")]
     Vmx(Vmx),
 }
 
@@ -64,6 +67,7 @@ impl Virt {
     /// [`Unavailable`]: there is none, or it cannot be used.
     pub fn detect() -> Result<Self, Unavailable> {
         match Svm::detect() {
+            #[cfg(feature = "intel")]
             Err(Unavailable::NoExtension) => Vmx::detect().map(Self::Vmx),
             found => found.map(Self::Svm),
         }
@@ -73,6 +77,7 @@ impl Virt {
     pub fn name(self) -> &'static str {
         match self {
             Self::Svm(_) => "svm",
+            #[cfg(feature = "intel")]
             Self::Vmx(_) => "vmx",
         }
     }
@@ -81,6 +86,7 @@ impl Virt {
     pub fn kind(self) -> Virtualization {
         match self {
             Self::Svm(_) => Virtualization::Svm,
+            #[cfg(feature = "intel")]
             Self::Vmx(_) => Virtualization::Vmx,
         }
     }
@@ -152,6 +158,7 @@ impl Virt {
     pub fn create_space(self, memory: &GuestRam) -> Result<Space, OutOfMemory> {
         match self {
             Self::Svm(svm) => svm.create_space(memory).map(Space::Svm),
+            #[cfg(feature = "intel")]
             Self::Vmx(vmx) => vmx.create_space(memory).map(Space::Vmx),
         }
     }
@@ -159,7 +166,10 @@ impl Virt {
 
 /// The guest that was running when an NMI interrupted the calling CPU; `None` if the host was.
 pub fn interrupted_guest(frame: &TrapFrame) -> Option<u32> {
-    svm::interrupted_guest(frame).or_else(|| vmx::interrupted_guest(frame))
+    let guest = svm::interrupted_guest(frame);
+    #[cfg(feature = "intel")]
+    let guest = guest.or_else(|| vmx::interrupted_guest(frame));
+    guest
 }
 
 /// Blocks even NMIs on the calling CPU, for good: for a self-test. Does nothing where the extension cannot.

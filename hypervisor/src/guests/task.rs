@@ -8,6 +8,7 @@ macro_rules! in_context {
             $crate::arch::virt::Registers::Inlined(vcpu) => {
                 $task.instance.machine.context(vcpu, &mut $task.cpu, &mut $task.host).$method($($argument),*)
             }
+            #[cfg(feature = "intel")]
             $crate::arch::virt::Registers::Called(vcpu) => $crate::guests::task::apart(|| {
                 $task.instance.machine.context(vcpu, &mut $task.cpu, &mut $task.host).$method($($argument),*)
             }),
@@ -34,6 +35,7 @@ use crate::guests::instance::Instance;
 use crate::guests::watching::Watched;
 
 /// Does something in a function of its own: what vCPUs of the other type need is not between what these execute.
+#[cfg(feature = "intel")]
 #[cold]
 #[inline(never)]
 fn apart<T>(act: impl FnOnce() -> T) -> T {

@@ -9,6 +9,7 @@ use vm::vcpu::EntryState;
 use super::vcpu::{Vcpu, Vendor};
 use crate::arch::svm::NestedSpace;
 use crate::arch::unavailable::OutOfMemory;
+#[cfg(feature = "intel")]
 use crate::arch::vmx::EptSpace;
 
 /// A guest's physical address space. Its vCPUs' control blocks point into it.
@@ -16,6 +17,7 @@ pub enum Space {
     /// AMD's nested page tables.
     Svm(NestedSpace),
     /// Intel's extended page tables.
+    #[cfg(feature = "intel")]
     Vmx(EptSpace),
 }
 
@@ -29,6 +31,7 @@ impl Space {
         match self {
             Self::Svm(space) => space.create_vcpu(guest, entry, offered).map(|vcpu| Vcpu::new(Vendor::Svm(vcpu))),
             // Its CPUID shows no speculation controls: `offered` is empty.
+            #[cfg(feature = "intel")]
             Self::Vmx(space) => space.create_vcpu(guest, entry).map(|vcpu| Vcpu::new(Vendor::Vmx(vcpu))),
         }
     }

@@ -5,10 +5,13 @@ use handover::state::Extended;
 use vm::devices::StateError;
 use vm::exit::Exit;
 use vm::machine::Full;
-use vm::vcpu::{Misplaced, Residence, VcpuState};
+#[cfg(feature = "intel")]
+use vm::vcpu::VcpuState;
+use vm::vcpu::{Misplaced, Residence};
 
 use crate::arch::percpu::PerCpu;
 use crate::arch::svm::SvmVcpu;
+#[cfg(feature = "intel")]
 use crate::arch::vmx::VmxVcpu;
 
 /// One vCPU.
@@ -22,6 +25,7 @@ pub(super) enum Vendor {
     /// AMD's.
     Svm(SvmVcpu),
     /// Intel's.
+    #[cfg(feature = "intel")]
     Vmx(VmxVcpu),
 }
 
@@ -30,6 +34,7 @@ pub enum Registers<'a> {
     /// Of the type for which the code that answers is compiled with every access inlined: that of AMD's vCPUs.
     Inlined(&'a mut <SvmVcpu as core::ops::Deref>::Target),
     /// Of any type, by calls.
+    #[cfg(feature = "intel")]
     Called(&'a mut dyn VcpuState),
 }
 
@@ -39,6 +44,7 @@ impl Vcpu {
     pub fn registers(&mut self) -> Registers<'_> {
         match &mut self.vendor {
             Vendor::Svm(vcpu) => Registers::Inlined(vcpu),
+            #[cfg(feature = "intel")]
             Vendor::Vmx(vcpu) => Registers::Called(&mut **vcpu),
         }
     }
