@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One vCPU, whichever extension runs it: what is done to it as a whole. [`super::state`] has its registers.
+//! One vCPU, whichever extension runs it: what is done to it as a whole. It derefs to its registers.
+
+use core::ops::{Deref, DerefMut};
 
 use handover::state::Extended;
 use vm::devices::StateError;
@@ -13,7 +15,7 @@ use crate::arch::vmx::VmxVcpu;
 
 /// One vCPU.
 pub struct Vcpu {
-    pub(super) vendor: Vendor,
+    vendor: Vendor,
     residence: Residence,
 }
 
@@ -25,21 +27,64 @@ pub(super) enum Vendor {
     Vmx(VmxVcpu),
 }
 
-/// A vCPU's registers while its exits are answered and its entries prepared: one choice for all accesses of an answer.
-pub enum Registers<'a> {
-    /// Of the type for which the code that answers is compiled with every access inlined: that of AMD's vCPUs.
-    Inlined(&'a mut <SvmVcpu as core::ops::Deref>::Target),
-    /// Of any type, by calls.
-    Called(&'a mut dyn VcpuState),
+/// A way to enter vCPUs and to answer their exits: the choice is made once for a run of a vCPU, not at each access.
+pub trait Access {
+    /// The type of their registers.
+    type State: VcpuState + ?Sized;
+
+    /// The registers of a vCPU for which this way was chosen.
+    fn registers(vcpu: &mut Vcpu) -> &mut Self::State;
+
+    /// Runs it, loaded, until it leaves the guest. Interrupts are masked before and after.
+    fn run(vcpu: &mut Vcpu) -> Exit;
+}
+
+/// For AMD's vCPUs: the code that answers is compiled for them, every access inlined.
+pub enum Inlined {}
+
+/// For all others: by calls.
+pub enum Called {}
+
+impl Access for Inlined {
+    type State = <SvmVcpu as Deref>::Target;
+
+    #[inline(always)]
+    fn registers(vcpu: &mut Vcpu) -> &mut Self::State {
+        vcpu.inlined()
+    }
+
+    #[inline(always)]
+    fn run(vcpu: &mut Vcpu) -> Exit {
+        vcpu.inlined().run()
+    }
+}
+
+impl Access for Called {
+    type State = dyn VcpuState;
+
+    fn registers(vcpu: &mut Vcpu) -> &mut Self::State {
+        &mut **vcpu
+    }
+
+    fn run(vcpu: &mut Vcpu) -> Exit {
+        match &mut vcpu.vendor {
+            Vendor::Vmx(vcpu) => vcpu.run(),
+            Vendor::Svm(_) => unreachable!("this way was chosen for a vCPU of another type"),
+        }
+    }
 }
 
 impl Vcpu {
-    /// Its registers.
-    #[inline]
-    pub fn registers(&mut self) -> Registers<'_> {
+    /// Returns whether [`Inlined`] is the way for it, and not [`Called`].
+    pub fn is_inlined(&self) -> bool {
+        matches!(self.vendor, Vendor::Svm(_))
+    }
+
+    #[inline(always)]
+    fn inlined(&mut self) -> &mut SvmVcpu {
         match &mut self.vendor {
-            Vendor::Svm(vcpu) => Registers::Inlined(vcpu),
-            Vendor::Vmx(vcpu) => Registers::Called(&mut **vcpu),
+            Vendor::Svm(vcpu) => vcpu,
+            Vendor::Vmx(_) => unreachable!("this way was chosen for a vCPU of another type"),
         }
     }
 
@@ -88,12 +133,6 @@ impl Vcpu {
         each!(Vendor: &mut self.vendor, vendors => vendors.choose_switch());
     }
 
-    /// Runs it, loaded, until it leaves the guest. Interrupts are masked before and after.
-    #[inline]
-    pub fn run(&mut self) -> Exit {
-        each!(Vendor: &mut self.vendor, vendors => vendors.run())
-    }
-
     /// Saves the registers that stay in the CPU across exits, while it is not loaded. Returns the bytes of `tail` in
     /// use.
     ///
@@ -109,6 +148,27 @@ impl Vcpu {
     /// The CPU cannot load them; then nothing has changed.
     pub fn restore_extended(&mut self, from: &Extended, tail: &[u8]) -> Result<(), StateError> {
         each!(Vendor: &mut self.vendor, vendors => vendors.restore_extended(from, tail))
+    }
+}
+
+/// Its registers, by calls: those that answer exits have [`Vcpu::registers`].
+impl Deref for Vcpu {
+    type Target = dyn VcpuState;
+
+    fn deref(&self) -> &Self::Target {
+        match &self.vendor {
+            Vendor::Svm(vcpu) => &**vcpu,
+            Vendor::Vmx(vcpu) => &**vcpu,
+        }
+    }
+}
+
+impl DerefMut for Vcpu {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match &mut self.vendor {
+            Vendor::Svm(vcpu) => &mut **vcpu,
+            Vendor::Vmx(vcpu) => &mut **vcpu,
+        }
     }
 }
 
