@@ -35,8 +35,13 @@ pub(super) const POWER_OFF: &str = "[ACPI  ] ACPI control: soft power off";
 /// What is around its last message.
 const FRAME: [&str; 2] = ["=====", "Bochs is exiting with the following message"];
 /// Errors by Bochs's word that are none: exits and faults that guests cause, and registers that are probed.
-const USUAL: [&str; 5] =
-    ["SVM VMEXIT: ", "VMEXIT: EPT violation", "RDMSR: Unknown register", "WRMSR: Unknown register", "boundaryFetch #GP(0)"];
+const USUAL: [&str; 5] = [
+    "SVM VMEXIT: ",
+    "VMEXIT: EPT violation",
+    "RDMSR: Unknown register",
+    "WRMSR: Unknown register",
+    "boundaryFetch #GP(0)",
+];
 
 /// Bochs with the model of its CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -27,7 +27,7 @@ const FIRST_INTERRUPT: u8 = 32;
 
 /// The next entry delivers `event`, whose delivery finds the registers as it expects them: CR2 has a page fault's
 /// address, DR6 the single step.
-#[inline]
+#[inline(always)]
 pub fn inject(vmcb: &mut Vmcb, event: Event) {
     deliver(&mut vmcb.control, event);
     if let Event::Exception(Exception::PageFault { address, .. }) = event {
@@ -42,7 +42,7 @@ pub fn inject(vmcb: &mut Vmcb, event: Event) {
 }
 
 /// The next entry delivers `event`. The guest can take it, if it is an external interrupt.
-#[inline]
+#[inline(always)]
 pub fn deliver(control: &mut Control, event: Event) {
     match event {
         Event::Interrupt(vector) => offer(control, vector),
@@ -51,7 +51,7 @@ pub fn deliver(control: &mut Control, event: Event) {
 }
 
 /// The event that the next entry delivers, if any.
-#[inline]
+#[inline(always)]
 pub fn undelivered(control: &Control) -> EventInjection {
     let virtual_interrupt = control.virtual_interrupt;
     if virtual_interrupt.is_pending() && !control.intercept_misc1.contains(Misc1::VINTR) {
@@ -80,7 +80,7 @@ pub fn forget(control: &mut Control) {
 /// After an exit: an event whose delivery it interrupted is delivered again, except a software interrupt or trap where
 /// RIP still points at its instruction (no next-RIP save): the guest executes that again by itself. A virtual interrupt
 /// that the guest has not taken stands where it stood.
-#[inline]
+#[inline(always)]
 pub fn take_back(control: &mut Control, has_next_rip: bool) {
     let info = control.exit_interrupt_info;
     control.event_injection = EventInjection::new();
@@ -102,7 +102,7 @@ fn take_back_interrupted(control: &mut Control, info: EventInjection, has_next_r
 }
 
 /// The external interrupt that the next entry would deliver, which it does no longer.
-#[inline]
+#[inline(always)]
 pub fn withdraw(control: &mut Control) -> Option<u8> {
     let offered = control.virtual_interrupt;
     if !offered.is_pending() || control.intercept_misc1.contains(Misc1::VINTR) {
@@ -121,7 +121,7 @@ pub fn drop_injection(control: &mut Control) -> bool {
 
 /// An exit as soon as the guest can take an interrupt, behind what EVENTINJ delivers; or none. An interrupt that is
 /// offered keeps its place, see [`withdraw`].
-#[inline]
+#[inline(always)]
 pub fn request_window(control: &mut Control, wanted: bool) {
     let now = control.virtual_interrupt;
     let stands = if wanted { now.is_pending() } else { !control.intercept_misc1.contains(Misc1::VINTR) };

@@ -35,20 +35,12 @@ const ALWAYS: &[Control] = &[
 ];
 
 /// Controls that are 1 for a while: [`crate::Vcpu`] sets and clears them.
-const AT_TIMES: &[Control] = &[
-    Control::InterruptWindowExiting,
-    Control::NmiWindowExiting,
-    Control::Cr8LoadExiting,
-    Control::RdtscExiting,
-];
+const AT_TIMES: &[Control] =
+    &[Control::InterruptWindowExiting, Control::NmiWindowExiting, Control::Cr8LoadExiting, Control::RdtscExiting];
 
 /// Controls for instructions that CPUs without them do not have, and for guests that wait for others.
-const WHERE_THERE: &[Control] = &[
-    Control::EnableRdtscp,
-    Control::EnableInvpcid,
-    Control::WbinvdExiting,
-    Control::PauseLoopExiting,
-];
+const WHERE_THERE: &[Control] =
+    &[Control::EnableRdtscp, Control::EnableInvpcid, Control::WbinvdExiting, Control::PauseLoopExiting];
 
 /// Controls whose exits nothing here answers. The first CPUs with VMX required some of them.
 const NEVER: &[Control] = &[

@@ -188,7 +188,7 @@ fn a_vcpu_that_is_not_loaded_has_all_its_registers() {
     vcpu.save(&mut saved);
     assert_eq!((saved.rip.get(), saved.kernel_gs_base.get()), (0x10_0200, 0x1234));
     assert_eq!(vcpu.cpu.image.fields_read().len(), before, "no VMCS is current");
-    vcpu.cpu.set_live(Live::KernelGsBase, 0, /* another vCPU's */);
+    vcpu.cpu.set_live(Live::KernelGsBase, 0 /* another vCPU's */);
     vcpu.load(|| panic!("it has not moved"));
     vcpu.before_entry();
     assert_eq!(vcpu.cpu.live(Live::KernelGsBase), 0x1234);
@@ -258,10 +258,10 @@ fn a_guest_in_pae_paging_is_not_handed_over() {
 fn an_event_whose_delivery_was_interrupted_is_delivered_again() {
     let mut vcpu = running();
     let event = Interruption::new().with_is_valid(true).with_kind(kind::INTERRUPT).with_vector(0x41);
-    vcpu.leaves(reason::EXTERNAL_INTERRUPT, &[
-        (Field32::IdtVectoringInformation, event.into_bits()),
-        (Field32::ExitInterruptionInformation, 0),
-    ]);
+    vcpu.leaves(
+        reason::EXTERNAL_INTERRUPT,
+        &[(Field32::IdtVectoringInformation, event.into_bits()), (Field32::ExitInterruptionInformation, 0)],
+    );
     assert!(vcpu.event_pending() && vcpu.was_delivering());
     assert_eq!(vcpu.withdraw_interrupt(), Some(0x41));
     assert!(!vcpu.event_pending());
@@ -272,10 +272,10 @@ fn an_nmi_whose_delivery_was_interrupted_does_not_block_itself() {
     let mut vcpu = running();
     Field32::GuestInterruptibilityState.write(&mut vcpu.cpu, 8);
     let event = Interruption::new().with_is_valid(true).with_kind(kind::NMI).with_vector(2);
-    vcpu.leaves(reason::EXTERNAL_INTERRUPT, &[
-        (Field32::IdtVectoringInformation, event.into_bits()),
-        (Field32::ExitInterruptionInformation, 0),
-    ]);
+    vcpu.leaves(
+        reason::EXTERNAL_INTERRUPT,
+        &[(Field32::IdtVectoringInformation, event.into_bits()), (Field32::ExitInterruptionInformation, 0)],
+    );
     vcpu.before_entry();
     assert_eq!((vcpu.interruptibility(), vcpu.rule()), (0, None));
 }

@@ -118,8 +118,9 @@ pub(super) fn hostile_guests_are_answered(model: &'static str) -> Result<()> {
 
 pub(super) fn boot(model: &'static str, kernels: &[Kernel], vcpus: u32) -> Result<()> {
     let here = kernels.iter().filter(|kernel| kernel.file().is_ok());
-    here.copied()
-        .try_for_each(|kernel| reaches_userspace(model, kernel, vcpus).with_context(|| format!("Linux {}", kernel.name())))
+    here.copied().try_for_each(|kernel| {
+        reaches_userspace(model, kernel, vcpus).with_context(|| format!("Linux {}", kernel.name()))
+    })
 }
 
 fn reaches_userspace(model: &'static str, kernel: Kernel, vcpus: u32) -> Result<()> {

@@ -7,7 +7,7 @@
 //! has types with the methods of these three.
 //!
 //! A variant costs a compare and a predicted branch at each call. A handler of an exit reads and writes registers some
-//! thirty times: there the choice is made once ([`Registers`]), and code that is seldom executed exists once, for `dyn
+//! thirty times: there the choice is made once for a run ([`Access`]), and code that is seldom executed exists once, for `dyn
 //! VcpuState`. Rejected: the choice at each register (CPUID's exit took 40 % more instructions), a trait as a type
 //! parameter of everything above (that code once for each vendor).
 
@@ -23,7 +23,6 @@ macro_rules! each {
 }
 
 mod space;
-mod state;
 mod vcpu;
 
 use alloc::string::{String, ToString};
@@ -40,7 +39,7 @@ use super::{counters, speculation};
 
 pub use super::unavailable::{OutOfMemory, Unavailable};
 pub use space::Space;
-pub use vcpu::{Registers, Vcpu};
+pub use vcpu::{Access, Called, Inlined, Vcpu};
 
 /// A CPU's virtualization extension.
 #[derive(Clone, Copy)]

@@ -109,7 +109,7 @@ fn stretch(run: &dyn Frozen, gpa: u64, to: u64) -> Option<Stretch> {
 }
 
 /// All registers that a core file holds.
-pub fn registers_of(vcpu: &impl VcpuState) -> VcpuRegisters {
+pub fn registers_of(vcpu: &dyn VcpuState) -> VcpuRegisters {
     use SegmentName::{Cs, Ds, Es, Fs, Gs, Ldtr, Ss, Tr};
     VcpuRegisters {
         gprs: Gpr::ALL.map(|register| vcpu.gpr(register)),

@@ -1,21 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A vCPU as the CPU that holds it sees it: arriving, switched in, running, switched out, leaving.
 
-/// Calls a method of a task's `vm::machine::context::VcpuContext`, by the type of its vCPU's registers.
-macro_rules! in_context {
-    ($task:expr, $method:ident($($argument:expr),*)) => {
-        match $task.vcpu.registers() {
-            $crate::arch::virt::Registers::Inlined(vcpu) => {
-                $task.instance.machine.context(vcpu, &mut $task.cpu, &mut $task.host).$method($($argument),*)
-            }
-            #[cfg(feature = "intel")]
-            $crate::arch::virt::Registers::Called(vcpu) => $crate::guests::task::apart(|| {
-                $task.instance.machine.context(vcpu, &mut $task.cpu, &mut $task.host).$method($($argument),*)
-            }),
-        }
-    };
-}
-
 mod figures;
 mod host;
 mod moving;
@@ -26,21 +11,15 @@ use alloc::sync::Arc;
 
 use sched::{Times, Weight};
 use vm::machine::Cpu;
+use vm::machine::context::VcpuContext;
 
 use self::host::TaskHost;
-use crate::arch::virt::Vcpu;
+use crate::arch::guest_memory::GuestRam;
+use crate::arch::virt::{Access, Called, Vcpu};
 use crate::arch::{cpu, timer};
 use crate::guests::freeze;
 use crate::guests::instance::Instance;
 use crate::guests::watching::Watched;
-
-/// Does something in a function of its own: what vCPUs of the other type need is not between what these execute.
-#[cfg(feature = "intel")]
-#[cold]
-#[inline(never)]
-fn apart<T>(act: impl FnOnce() -> T) -> T {
-    act()
-}
 
 /// One vCPU.
 pub struct Task {
@@ -163,7 +142,7 @@ impl Task {
             return now >= until;
         }
         if self.next_alarm().is_some_and(|alarm| alarm <= now) {
-            in_context!(self, alarm());
+            self.context::<Called>().alarm();
             return true;
         }
         self.instance.machine.has_mail(&self.cpu)
@@ -200,14 +179,14 @@ impl Task {
     pub fn switch_in(&mut self, stolen_ticks: u64) {
         let stolen_ticks = self.stolen_before.saturating_add(stolen_ticks);
         self.instance.machine.publish_steal(&mut self.cpu, timer::ticks_to_ns(stolen_ticks));
-        self.cpu.switch_counters_in(&self.vcpu);
+        self.cpu.switch_counters_in(&*self.vcpu);
         self.vcpu.load();
     }
 
     /// Its registers leave the calling CPU; `is_preempted` if it would rather go on.
     pub fn switch_out(&mut self, is_preempted: bool) {
         self.vcpu.unload();
-        self.cpu.switch_counters_out(&self.vcpu);
+        self.cpu.switch_counters_out(&*self.vcpu);
         if is_preempted {
             self.instance.machine.mark_preempted(&self.cpu);
         }
@@ -227,7 +206,7 @@ impl Task {
     /// Its guest has been paused: its registers can be read from now on.
     pub fn publish_registers(&self) {
         if let Some(registers) = self.instance.registers.get(self.index) {
-            *registers.lock() = Some(freeze::registers_of(&self.vcpu));
+            *registers.lock() = Some(freeze::registers_of(&*self.vcpu));
         }
     }
 
@@ -240,7 +219,7 @@ impl Task {
 
     /// Its guest's console searches for what has been typed, and its devices go on with what they have left.
     pub fn poll_devices(&mut self) {
-        in_context!(self, poll_devices());
+        self.context::<Called>().poll_devices();
         if self.instance.has_disks() {
             self.host.send_at = Some(0);
         }
@@ -251,5 +230,10 @@ impl Task {
         let Self { instance, vcpu, cpu, .. } = self;
         drop((vcpu, cpu));
         Instance::let_go(instance);
+    }
+
+    #[inline(always)]
+    fn context<A: Access>(&mut self) -> VcpuContext<'_, A::State, GuestRam, TaskHost> {
+        self.instance.machine.context(A::registers(&mut self.vcpu), &mut self.cpu, &mut self.host)
     }
 }

@@ -127,7 +127,7 @@ fn sliver_for(watch: &Watch) -> Sliver {
 }
 
 /// Returns what is seen of a vCPU between two stretches of running.
-pub fn sample(vcpu: &impl VcpuState, cpu: &mut Cpu, now: u64) -> Sample {
+pub fn sample(vcpu: &dyn VcpuState, cpu: &mut Cpu, now: u64) -> Sample {
     let linear = |rip: u64| rip.wrapping_add(vcpu.segment(SegmentName::Cs).base);
     Sample {
         now,
@@ -144,7 +144,7 @@ pub fn sample(vcpu: &impl VcpuState, cpu: &mut Cpu, now: u64) -> Sample {
 }
 
 /// One word for all general purpose registers (FNV-1a's step, over words: it is one to one in each of them).
-fn fold(vcpu: &impl VcpuState) -> u64 {
+fn fold(vcpu: &dyn VcpuState) -> u64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x100_0000_01b3;
     Gpr::ALL.into_iter().fold(BASIS, |sum, register| (sum ^ vcpu.gpr(register)).wrapping_mul(PRIME))

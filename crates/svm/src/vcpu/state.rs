@@ -5,7 +5,9 @@ use core::ops::DerefMut;
 
 use handover::state::{ExtensionKind, Registers};
 use vm::devices::StateError;
-use vm::vcpu::{EntryState, Event, Exceptions, Gpr, Refusal, Rflags, Segment, SegmentName, TableRegister, VcpuState, efer};
+use vm::vcpu::{
+    EntryState, Event, Exceptions, Gpr, Refusal, Rflags, Segment, SegmentName, TableRegister, VcpuState, efer,
+};
 
 use super::{Vcpu, prepare, saved};
 use crate::vmcb::{Clean, Vmcb};
@@ -19,7 +21,7 @@ impl<B: DerefMut<Target = Vmcb> + 'static> VcpuState for Vcpu<B> {
         self
     }
 
-    #[inline]
+    #[inline(always)]
     fn gpr(&self, register: Gpr) -> u64 {
         match register {
             Gpr::Rax => self.vmcb.save.rax,
@@ -28,7 +30,7 @@ impl<B: DerefMut<Target = Vmcb> + 'static> VcpuState for Vcpu<B> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn set_gpr(&mut self, register: Gpr, value: u64) {
         match register {
             Gpr::Rax => self.vmcb.save.rax = value,
@@ -37,19 +39,19 @@ impl<B: DerefMut<Target = Vmcb> + 'static> VcpuState for Vcpu<B> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn rip(&self) -> u64 {
         self.vmcb.save.rip
     }
 
-    #[inline]
+    #[inline(always)]
     fn set_rip(&mut self, rip: u64) {
         self.vmcb.save.rip = rip;
         self.vmcb.save.rflags &= !Rflags::RESUME.bits();
         self.vmcb.control.interrupt_shadow &= !INTERRUPT_SHADOW;
     }
 
-    #[inline]
+    #[inline(always)]
     fn rflags(&self) -> Rflags {
         Rflags::from_bits_retain(self.vmcb.save.rflags)
     }
@@ -58,7 +60,7 @@ impl<B: DerefMut<Target = Vmcb> + 'static> VcpuState for Vcpu<B> {
         self.vmcb.save.rflags = rflags.bits();
     }
 
-    #[inline]
+    #[inline(always)]
     fn cr0(&self) -> u64 {
         self.vmcb.save.cr0
     }
@@ -67,12 +69,12 @@ impl<B: DerefMut<Target = Vmcb> + 'static> VcpuState for Vcpu<B> {
         self.vmcb.save.cr2
     }
 
-    #[inline]
+    #[inline(always)]
     fn cr3(&self) -> u64 {
         self.vmcb.save.cr3
     }
 
-    #[inline]
+    #[inline(always)]
     fn cr4(&self) -> u64 {
         self.vmcb.save.cr4
     }
@@ -90,7 +92,7 @@ impl<B: DerefMut<Target = Vmcb> + 'static> VcpuState for Vcpu<B> {
         self.vmcb.save.dr7
     }
 
-    #[inline]
+    #[inline(always)]
     fn efer(&self) -> u64 {
         self.vmcb.save.efer & !efer::SVME
     }
@@ -109,7 +111,7 @@ impl<B: DerefMut<Target = Vmcb> + 'static> VcpuState for Vcpu<B> {
         self.touched(Clean::NESTED_PAGING);
     }
 
-    #[inline]
+    #[inline(always)]
     fn segment(&self, name: SegmentName) -> Segment {
         match name {
             SegmentName::Ldtr => self.vmcb.save.ldtr.into(),
@@ -130,12 +132,12 @@ impl<B: DerefMut<Target = Vmcb> + 'static> VcpuState for Vcpu<B> {
         self.vmcb.save.kernel_gs_base
     }
 
-    #[inline]
+    #[inline(always)]
     fn cpl(&self) -> u8 {
         self.vmcb.save.cpl
     }
 
-    #[inline]
+    #[inline(always)]
     fn next_rip(&self) -> Option<u64> {
         self.features.next_rip.then_some(self.vmcb.control.next_rip)
     }
@@ -146,37 +148,37 @@ impl<B: DerefMut<Target = Vmcb> + 'static> VcpuState for Vcpu<B> {
         &control.instruction_bytes[..usize::from(fetched)]
     }
 
-    #[inline]
+    #[inline(always)]
     fn inject(&mut self, event: Event) {
         event::inject(&mut self.vmcb, event);
     }
 
-    #[inline]
+    #[inline(always)]
     fn event_pending(&self) -> bool {
         event::undelivered(&self.vmcb.control).is_valid()
     }
 
-    #[inline]
+    #[inline(always)]
     fn was_delivering(&self) -> bool {
         self.vmcb.control.exit_interrupt_info.is_valid()
     }
 
-    #[inline]
+    #[inline(always)]
     fn can_take_interrupt(&self) -> bool {
         !self.event_pending() && self.rflags().contains(Rflags::INTERRUPT) && !self.is_in_interrupt_shadow()
     }
 
-    #[inline]
+    #[inline(always)]
     fn is_in_interrupt_shadow(&self) -> bool {
         self.vmcb.control.interrupt_shadow & INTERRUPT_SHADOW != 0
     }
 
-    #[inline]
+    #[inline(always)]
     fn task_priority(&self) -> u8 {
         self.vmcb.control.virtual_interrupt.tpr() & 0xf
     }
 
-    #[inline]
+    #[inline(always)]
     fn set_task_priority(&mut self, priority: u8) {
         if self.task_priority() != priority & 0xf {
             let virtual_interrupt = self.vmcb.control.virtual_interrupt.with_tpr(priority & 0xf);
@@ -185,7 +187,7 @@ impl<B: DerefMut<Target = Vmcb> + 'static> VcpuState for Vcpu<B> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn withdraw_interrupt(&mut self) -> Option<u8> {
         event::withdraw(&mut self.vmcb.control)
     }
@@ -198,12 +200,12 @@ impl<B: DerefMut<Target = Vmcb> + 'static> VcpuState for Vcpu<B> {
         event::drop_injection(&mut self.vmcb.control)
     }
 
-    #[inline]
+    #[inline(always)]
     fn request_interrupt_window(&mut self, wanted: bool) {
         event::request_window(&mut self.vmcb.control, wanted);
     }
 
-    #[inline]
+    #[inline(always)]
     fn watch_task_priority(&mut self, wanted: bool) {
         let now = self.vmcb.control.intercept_cr;
         let next = if wanted { now | intercept::CR8_WRITE } else { now & !intercept::CR8_WRITE };
@@ -240,7 +242,7 @@ impl<B: DerefMut<Target = Vmcb> + 'static> VcpuState for Vcpu<B> {
         self.counts_time_for_host = wanted;
     }
 
-    #[inline]
+    #[inline(always)]
     fn guest_ticks(&self) -> u64 {
         self.switched.guest_ticks
     }
@@ -291,7 +293,7 @@ impl<B: DerefMut<Target = Vmcb> + 'static> VcpuState for Vcpu<B> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn xcr0(&self) -> u64 {
         self.xcr0
     }

@@ -126,7 +126,7 @@ impl CpuidTable {
     }
 
     /// Returns what CPUID returns. Never reads the host: fit for the exit path.
-    #[inline]
+    #[inline(always)]
     pub fn lookup(&self, leaf: u32, subleaf: u32, view: &CpuidView) -> CpuidResult {
         let indexed = |leaves: &[CpuidResult], index: u32| leaves.get(index as usize).copied().unwrap_or_default();
         match leaf {

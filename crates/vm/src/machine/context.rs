@@ -28,7 +28,12 @@ pub(super) struct Initiator<'a, M, H> {
 impl<M> Machine<M> {
     /// Returns the context of one of this machine's vCPUs.
     #[inline(always)]
-    pub fn context<'a, V: ?Sized, H>(&'a self, vcpu: &'a mut V, cpu: &'a mut Cpu, host: &'a mut H) -> VcpuContext<'a, V, M, H> {
+    pub fn context<'a, V: ?Sized, H>(
+        &'a self,
+        vcpu: &'a mut V,
+        cpu: &'a mut Cpu,
+        host: &'a mut H,
+    ) -> VcpuContext<'a, V, M, H> {
         VcpuContext { machine: self, vcpu, cpu, host }
     }
 }

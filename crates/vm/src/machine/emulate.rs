@@ -113,7 +113,10 @@ pub fn write_task_priority(
 }
 
 /// The value that the MOV to CR8 at RIP moves, and where it ends.
-fn decoded_task_priority(vcpu: &(impl VcpuState + ?Sized), memory: &(impl GuestMemory + ?Sized)) -> Result<(u64, u64), Refused> {
+fn decoded_task_priority(
+    vcpu: &(impl VcpuState + ?Sized),
+    memory: &(impl GuestMemory + ?Sized),
+) -> Result<(u64, u64), Refused> {
     let bytes = instruction::fetch(vcpu, memory)?;
     let instruction = instruction::decode_task_priority_write(vcpu, &bytes).ok_or(Exception::InvalidOpcode)?;
     Ok((register::of(&instruction, 1)?.read(vcpu), instruction.next_ip()))

@@ -136,7 +136,11 @@ impl Usual {
 /// The error is the exception that the guest gets instead: a page fault if its instruction is not there any more, #UD
 /// if it is none any more.
 #[inline(always)]
-pub fn skip(vcpu: &mut (impl VcpuState + ?Sized), memory: &(impl GuestMemory + ?Sized), usual: Usual) -> Result<(), Exception> {
+pub fn skip(
+    vcpu: &mut (impl VcpuState + ?Sized),
+    memory: &(impl GuestMemory + ?Sized),
+    usual: Usual,
+) -> Result<(), Exception> {
     let next = match vcpu.next_rip() {
         Some(next) => next,
         None if is_usual(vcpu, memory, usual) => vcpu.rip().wrapping_add(usual.bytes),

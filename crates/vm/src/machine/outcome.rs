@@ -87,9 +87,9 @@ impl fmt::Display for Fault {
                 write!(f, "its interrupt table, descriptor tables or stack are at {gpa}, where it has no memory")
             }
             Self::HaltedForever => f.write_str("it halted with interrupts off: nothing can wake it"),
-            Self::TaskSwitch => {
-                f.write_str("it switches tasks by hardware, which is not emulated where the CPU does not do it in a guest")
-            }
+            Self::TaskSwitch => f.write_str(
+                "it switches tasks by hardware, which is not emulated where the CPU does not do it in a guest",
+            ),
             Self::UnknownExit(code) => write!(f, "its CPU left for an unknown reason, {code:#x}"),
         }
     }

@@ -77,7 +77,12 @@ impl<M: GuestMemory> Machine<M> {
     ///
     /// # Errors
     /// [`StateError`] if no vCPU of this machine can be in it; then it must not run.
-    pub fn restore_vcpu(&self, from: &state::Vcpu, vcpu: &mut (impl VcpuState + ?Sized), cpu: &mut Cpu) -> Result<(), StateError> {
+    pub fn restore_vcpu(
+        &self,
+        from: &state::Vcpu,
+        vcpu: &mut (impl VcpuState + ?Sized),
+        cpu: &mut Cpu,
+    ) -> Result<(), StateError> {
         let refuse = |field, reason| Err(StateError { field, reason });
         let registers = &from.registers;
         if from.extension.kind.get() != vcpu.extension() as u32 {

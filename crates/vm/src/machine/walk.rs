@@ -66,7 +66,12 @@ fn walk(
 }
 
 #[inline]
-fn check(vcpu: &(impl VcpuState + ?Sized), linear: u64, purpose: Purpose, found: Option<Found>) -> Result<Gpa, Exception> {
+fn check(
+    vcpu: &(impl VcpuState + ?Sized),
+    linear: u64,
+    purpose: Purpose,
+    found: Option<Found>,
+) -> Result<Gpa, Exception> {
     if (purpose == Purpose::Inspect || vcpu.cr0() & cr0::PG == 0)
         && let Some(found) = found
     {

@@ -7,7 +7,9 @@ use handover::state::{ExtensionKind, Registers, SegmentRegister};
 
 use super::events::{restored_event, save_event};
 use crate::devices::StateError;
-use crate::vcpu::{EntryState, Event, Exception, Gpr, Refusal, Rflags, Segment, SegmentName, TableRegister, VcpuState, efer};
+use crate::vcpu::{
+    EntryState, Event, Exception, Gpr, Refusal, Rflags, Segment, SegmentName, TableRegister, VcpuState, efer,
+};
 
 /// A CPU that is plain data: what a test sets is what a handler sees.
 #[derive(Clone, Debug, Default)]

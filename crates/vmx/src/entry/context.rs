@@ -25,7 +25,14 @@ impl Bounds {
     /// Bits 63 to the linear width less one are equal.
     pub const fn is_canonical(&self, address: u64) -> bool {
         let bits = self.linear_bits as u32;
-        let unused = 64 - if bits == 0 { 1 } else if bits > 64 { 64 } else { bits };
+        let unused = 64
+            - if bits == 0 {
+                1
+            } else if bits > 64 {
+                64
+            } else {
+                bits
+            };
         ((address << unused) as i64 >> unused) as u64 == address
     }
 }

@@ -5,9 +5,9 @@
 use vm::exit::Exit;
 use vm::vcpu::{Event, Exception, VcpuState};
 
+use super::Vcpu;
 use super::loaded::Loaded;
 use super::slot::Slot;
-use super::Vcpu;
 use super::state::BLOCKED_NMI;
 use crate::event::{self, Injection, kind};
 use crate::exit::{self, Cause, ControlRegisterAccess};
@@ -69,7 +69,8 @@ impl<C: Loaded> Vcpu<C> {
         }
         if let Some(interrupted) = Injection::interrupted(&self.cpu) {
             self.redeliver(interrupted);
-        } else if matches!(number, reason::EXCEPTION_OR_NMI | reason::EPT_VIOLATION) && event::has_unblocked_nmi(&self.cpu)
+        } else if matches!(number, reason::EXCEPTION_OR_NMI | reason::EPT_VIOLATION)
+            && event::has_unblocked_nmi(&self.cpu)
         {
             self.change(Slot::Interruptibility, self.slot(Slot::Interruptibility) | BLOCKED_NMI);
         }

@@ -80,7 +80,9 @@ pub(super) fn enter(cache: &mut Cache, settings: &Settings, entry: &EntryState) 
     let ldtr = Segment { rights: AccessRights::LOCAL_TABLE, limit: 0xffff, ..Segment::default() };
     use SegmentName::{Cs, Ds, Es, Fs, Gs, Ldtr, Ss, Tr};
     [Es, Ss, Ds, Fs, Gs].into_iter().for_each(|name| set_segment(cache, name, entry.data));
-    [(Cs, entry.cs), (Tr, entry.tr), (Ldtr, ldtr)].into_iter().for_each(|(name, value)| set_segment(cache, name, value));
+    [(Cs, entry.cs), (Tr, entry.tr), (Ldtr, ldtr)]
+        .into_iter()
+        .for_each(|(name, value)| set_segment(cache, name, value));
     for (slot, value) in [
         (Slot::GdtrBase, entry.gdtr.base),
         (Slot::GdtrLimit, entry.gdtr.limit.into()),

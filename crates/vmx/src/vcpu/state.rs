@@ -153,8 +153,8 @@ impl<C: Loaded> VcpuState for Vcpu<C> {
 
     fn next_rip(&self) -> Option<u64> {
         let next = self.rip().wrapping_add(self.instruction_bytes?.into());
-        let is_64_bit = self.efer() & efer::LMA != 0
-            && self.slot(Slot::CsRights) & u64::from(AccessRights::LONG.bits()) != 0;
+        let is_64_bit =
+            self.efer() & efer::LMA != 0 && self.slot(Slot::CsRights) & u64::from(AccessRights::LONG.bits()) != 0;
         Some(if is_64_bit { next } else { next & 0xffff_ffff })
     }
 

@@ -103,7 +103,7 @@ impl SvmVcpu {
         self.extended.restore_from(from, tail, xcr0)
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn run(&mut self) -> Exit {
         self.extended.follow(self.state.xcr0());
         let guest_vmcb = self.state.holder().physical();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One vCPU, whichever extension runs it: what is done to it as a whole. [`super::state`] has its registers.
+//! One vCPU, whichever extension runs it: what is done to it as a whole. It derefs to its registers.
+
+use core::ops::{Deref, DerefMut};
 
 use handover::state::Extended;
 use vm::devices::StateError;
 use vm::exit::Exit;
 use vm::machine::Full;
-#[cfg(feature = "intel")]
-use vm::vcpu::VcpuState;
-use vm::vcpu::{Misplaced, Residence};
+use vm::vcpu::{Misplaced, Residence, VcpuState};
 
 use crate::arch::percpu::PerCpu;
 use crate::arch::svm::SvmVcpu;
@@ -16,7 +16,7 @@ use crate::arch::vmx::VmxVcpu;
 
 /// One vCPU.
 pub struct Vcpu {
-    pub(super) vendor: Vendor,
+    vendor: Vendor,
     residence: Residence,
 }
 
@@ -29,23 +29,66 @@ pub(super) enum Vendor {
     Vmx(VmxVcpu),
 }
 
-/// A vCPU's registers while its exits are answered and its entries prepared: one choice for all accesses of an answer.
-pub enum Registers<'a> {
-    /// Of the type for which the code that answers is compiled with every access inlined: that of AMD's vCPUs.
-    Inlined(&'a mut <SvmVcpu as core::ops::Deref>::Target),
-    /// Of any type, by calls.
-    #[cfg(feature = "intel")]
-    Called(&'a mut dyn VcpuState),
+/// A way to enter vCPUs and to answer their exits: the choice is made once for a run of a vCPU, not at each access.
+pub trait Access {
+    /// The type of their registers.
+    type State: VcpuState + ?Sized;
+
+    /// The registers of a vCPU for which this way was chosen.
+    fn registers(vcpu: &mut Vcpu) -> &mut Self::State;
+
+    /// Runs it, loaded, until it leaves the guest. Interrupts are masked before and after.
+    fn run(vcpu: &mut Vcpu) -> Exit;
+}
+
+/// For AMD's vCPUs: the code that answers is compiled for them, every access inlined.
+pub enum Inlined {}
+
+/// For all others: by calls.
+pub enum Called {}
+
+impl Access for Inlined {
+    type State = <SvmVcpu as Deref>::Target;
+
+    #[inline(always)]
+    fn registers(vcpu: &mut Vcpu) -> &mut Self::State {
+        vcpu.inlined()
+    }
+
+    #[inline(always)]
+    fn run(vcpu: &mut Vcpu) -> Exit {
+        vcpu.inlined().run()
+    }
+}
+
+impl Access for Called {
+    type State = dyn VcpuState;
+
+    fn registers(vcpu: &mut Vcpu) -> &mut Self::State {
+        &mut **vcpu
+    }
+
+    fn run(vcpu: &mut Vcpu) -> Exit {
+        match &mut vcpu.vendor {
+            #[cfg(feature = "intel")]
+            Vendor::Vmx(vcpu) => vcpu.run(),
+            Vendor::Svm(_) => unreachable!("this way was chosen for a vCPU of another type"),
+        }
+    }
 }
 
 impl Vcpu {
-    /// Its registers.
-    #[inline]
-    pub fn registers(&mut self) -> Registers<'_> {
+    /// Returns whether [`Inlined`] is the way for it, and not [`Called`].
+    pub fn is_inlined(&self) -> bool {
+        matches!(self.vendor, Vendor::Svm(_))
+    }
+
+    #[inline(always)]
+    fn inlined(&mut self) -> &mut SvmVcpu {
         match &mut self.vendor {
-            Vendor::Svm(vcpu) => Registers::Inlined(vcpu),
+            Vendor::Svm(vcpu) => vcpu,
             #[cfg(feature = "intel")]
-            Vendor::Vmx(vcpu) => Registers::Called(&mut **vcpu),
+            Vendor::Vmx(_) => unreachable!("this way was chosen for a vCPU of another type"),
         }
     }
 
@@ -94,12 +137,6 @@ impl Vcpu {
         each!(Vendor: &mut self.vendor, vendors => vendors.choose_switch());
     }
 
-    /// Runs it, loaded, until it leaves the guest. Interrupts are masked before and after.
-    #[inline]
-    pub fn run(&mut self) -> Exit {
-        each!(Vendor: &mut self.vendor, vendors => vendors.run())
-    }
-
     /// Saves the registers that stay in the CPU across exits, while it is not loaded. Returns the bytes of `tail` in
     /// use.
     ///
@@ -115,6 +152,29 @@ impl Vcpu {
     /// The CPU cannot load them; then nothing has changed.
     pub fn restore_extended(&mut self, from: &Extended, tail: &[u8]) -> Result<(), StateError> {
         each!(Vendor: &mut self.vendor, vendors => vendors.restore_extended(from, tail))
+    }
+}
+
+/// Its registers, by calls: those that answer exits have [`Vcpu::registers`].
+impl Deref for Vcpu {
+    type Target = dyn VcpuState;
+
+    fn deref(&self) -> &Self::Target {
+        match &self.vendor {
+            Vendor::Svm(vcpu) => &**vcpu,
+            #[cfg(feature = "intel")]
+            Vendor::Vmx(vcpu) => &**vcpu,
+        }
+    }
+}
+
+impl DerefMut for Vcpu {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match &mut self.vendor {
+            Vendor::Svm(vcpu) => &mut **vcpu,
+            #[cfg(feature = "intel")]
+            Vendor::Vmx(vcpu) => &mut **vcpu,
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use vm::machine::{Cpu, Machine};
 use vm::memory::GuestMemory;
 use vm::platform::loader::{self, Module};
 use vm::platform::{acpi, layout, reset_vector, smbios};
-use vm::vcpu::{EntryState, VcpuState};
+use vm::vcpu::EntryState;
 
 use super::Instance;
 use super::config::{check_offered, counters_of, given_counters, lfence_serializes, machine_config, model_of};

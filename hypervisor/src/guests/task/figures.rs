@@ -4,7 +4,6 @@
 use pmu::guest::{Counts, View};
 use pmu::{Modes, What};
 use sched::Times;
-use vm::vcpu::VcpuState;
 use wire::{PerfCounter, PerfEvent, PerfState, VcpuPerf};
 
 use super::Task;

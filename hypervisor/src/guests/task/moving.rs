@@ -28,7 +28,7 @@ impl Task {
         let mut block =
             BlockMut::<state::Vcpu>::begin(bytes, self.owner(), version).map_err(|error| error.to_string())?;
         let (into, tail) = block.parts().map_err(|error| error.to_string())?;
-        self.instance.machine.save_vcpu(&self.vcpu, &self.cpu, into);
+        self.instance.machine.save_vcpu(&*self.vcpu, &self.cpu, into);
         self.instance.machine.save_mail(self.index, into);
         let used = self
             .vcpu
@@ -52,7 +52,7 @@ impl Task {
         let opened = block::open_in_place::<state::Vcpu>(bytes, self.owner(), &mut widened);
         let (from, tail) = opened.map_err(|error| error.to_string())?;
         let machine = &self.instance.machine;
-        let restored = machine.restore_vcpu(from, &mut self.vcpu, &mut self.cpu);
+        let restored = machine.restore_vcpu(from, &mut *self.vcpu, &mut self.cpu);
         restored.map_err(|error| error.to_string())?;
         self.vcpu.restore_extended(&from.extended, tail).map_err(|error| error.to_string())?;
         self.stolen_before = from.turn.stolen_ticks.get();

@@ -4,11 +4,12 @@
 use core::sync::atomic::Ordering;
 
 use vm::machine::{Outcome, Stop};
-use vm::vcpu::{Gpr, SegmentName, VcpuState};
+use vm::vcpu::{Gpr, SegmentName};
 
 use super::{First, Pause, Task};
 use crate::arch::cpu;
 use crate::arch::percpu::PerCpu;
+use crate::arch::virt::{Access, Called, Inlined};
 use crate::guests::device_interrupts;
 use crate::guests::instance::ending::Ending;
 use crate::guests::pci;
@@ -18,12 +19,26 @@ use crate::kernel::trial_pages;
 impl Task {
     /// [`Self::run`], whatever it does.
     pub(super) fn run_until(&mut self, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
+        match self.vcpu.is_inlined() {
+            true => self.run_by::<Inlined>(me, others_alarm),
+            false => self.run_by_calls(me, others_alarm),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn run_by_calls(&mut self, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
+        self.run_by::<Called>(me, others_alarm)
+    }
+
+    #[inline(always)]
+    fn run_by<A: Access>(&mut self, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
         if self.first.is_some() && !me.work_pending.load(Ordering::Relaxed) {
             self.note_first(me.index);
         }
         self.host.others_alarm = others_alarm;
-        in_context!(self, raise_overflows());
-        in_context!(self, alarm());
+        self.context::<A>().raise_overflows();
+        self.context::<A>().alarm();
         loop {
             device_interrupts::deliver_raised(me, Some((&self.instance, self.index)));
             if me.timer_fired.load(Ordering::Relaxed) {
@@ -32,24 +47,24 @@ impl Task {
                     // Its own is checked when it is run again.
                     return Pause::Alarm;
                 }
-                in_context!(self, raise_overflows());
-                in_context!(self, alarm());
+                self.context::<A>().raise_overflows();
+                self.context::<A>().alarm();
             }
             if self.host.send_at.is_some() {
                 self.send_due();
             }
-            if !in_context!(self, prepare_entry()) {
+            if !self.context::<A>().prepare_entry() {
                 return Pause::Idle;
             }
             // Interrupts are masked from here to the entry, and one that comes then makes the guest leave at once.
             if me.work_pending.load(Ordering::Relaxed) {
-                in_context!(self, cancel_entry());
+                self.context::<A>().cancel_entry();
                 return Pause::Work;
             }
-            let exit = self.vcpu.run();
-            match in_context!(self, handle(exit)) {
+            let exit = A::run(&mut self.vcpu);
+            match self.context::<A>().handle(exit) {
                 Outcome::Resume => {}
-                Outcome::Idle => in_context!(self, raise_overflows()),
+                Outcome::Idle => self.context::<A>().raise_overflows(),
                 Outcome::CountsOtherwise => self.vcpu.choose_switch(),
                 Outcome::Yield => return Pause::Yield,
                 Outcome::HostInterrupt => {
@@ -76,7 +91,7 @@ impl Task {
         if self.host.send_at.is_some_and(|at| at <= cpu::tsc()) {
             self.host.send_at = self.instance.send(self.index);
             // Where there are more the alarm is for them, too.
-            in_context!(self, alarm());
+            self.context::<Called>().alarm();
         }
     }
 

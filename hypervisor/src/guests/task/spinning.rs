@@ -3,7 +3,6 @@
 //! throttled.
 
 use vm::machine::Others;
-use vm::vcpu::VcpuState;
 use watch::{Circumstances, Finding};
 
 use super::{Pause, Task};
@@ -38,7 +37,7 @@ impl Task {
     #[cold]
     fn look(&mut self, now: u64) -> Option<u64> {
         let guest = self.instance.guest.clone();
-        let sample = watching::sample(&self.vcpu, &mut self.cpu, now);
+        let sample = watching::sample(&*self.vcpu, &mut self.cpu, now);
         let Others { can_run, halted_for_good } = self.instance.machine.others(&self.cpu);
         let has_reported = guest.health.has_reported();
         let around = Circumstances { has_reported, others_can_run: can_run, others_halted_for_good: halted_for_good };

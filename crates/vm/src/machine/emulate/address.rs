@@ -20,7 +20,12 @@ pub struct Logical {
 
 /// The address of operand `index`. `stack_step` is what the instruction has added to RSP by then: POP uses RSP as it
 /// leaves it.
-pub fn of(vcpu: &(impl VcpuState + ?Sized), instruction: &Instruction, index: u32, stack_step: u64) -> Result<Logical, Refused> {
+pub fn of(
+    vcpu: &(impl VcpuState + ?Sized),
+    instruction: &Instruction,
+    index: u32,
+    stack_step: u64,
+) -> Result<Logical, Refused> {
     let is_es = matches!(instruction.op_kind(index), OpKind::MemoryESDI | OpKind::MemoryESEDI | OpKind::MemoryESRDI);
     let segment = if is_es { Register::ES } else { instruction.memory_segment() };
     let value = |register: Register, _, _| {
@@ -40,7 +45,12 @@ pub fn width(instruction: &Instruction) -> AccessSize {
 
 /// The linear address of `bytes` bytes, if segmentation permits the access: otherwise #SS for the stack segment, #GP
 /// for others.
-pub fn checked(vcpu: &(impl VcpuState + ?Sized), at: Logical, bytes: usize, purpose: Purpose) -> Result<u64, Exception> {
+pub fn checked(
+    vcpu: &(impl VcpuState + ?Sized),
+    at: Logical,
+    bytes: usize,
+    purpose: Purpose,
+) -> Result<u64, Exception> {
     let is_64_bit = instruction::bitness(vcpu) == 64;
     let base = match at.segment {
         SegmentName::Fs | SegmentName::Gs => vcpu.segment(at.segment).base,
