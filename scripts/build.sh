@@ -7,7 +7,7 @@
 #
 #   scripts/build.sh               everything
 #   scripts/build.sh hypervisor    target/baton.elf, and target/baton.debug.elf with its symbols
-#   scripts/build.sh faults        target/baton-faults.elf, the same with fault points (`selftest=`), for tests and benches
+#   scripts/build.sh faults        target/baton-faults.elf, the same with fault points (`selftest=`) and Intel VMX, for tests
 #   scripts/build.sh guests        target/guests/{conform,counters,crowd,edu,exits,hostile,keeper,turns}.elf, target/guests/initramfs.cpio,
 #                                  target/baton-loader, and target/guests/{kexec,kvm,nbdkit,perf}.cpio where set-up has
 #                                  fetched what they are made of

@@ -109,9 +109,9 @@ impl Recipe {
         Self { emulator, cpu, ..self }
     }
 
-    /// Bochs, with CPUs of this model.
+    /// Bochs, with CPUs of this model, and the test image: it alone has Intel VMX.
     pub fn on_model(self, cpu: &'static str) -> Self {
-        Self { emulator: Emulator::Bochs, cpu, ..self }
+        Self { emulator: Emulator::Bochs, cpu, ..self.with_fault_points() }
     }
 
     /// Gives each CPU a thread of its own, for tests of true concurrency. With guests these belong to the long suite.

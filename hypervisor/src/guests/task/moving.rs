@@ -85,7 +85,6 @@ impl Task {
     /// A self-test: it would go on elsewhere.
     #[cfg(feature = "faults")]
     pub fn stray(&mut self) {
-        use vm::vcpu::VcpuState as _;
         let rip = self.vcpu.rip();
         self.vcpu.set_rip(rip ^ 1);
     }
