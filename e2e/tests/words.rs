@@ -73,7 +73,7 @@ const ALLOWED: &[Allowed] = &[
     allowed(PROCESSOR, "guests/agent/src/machine", "\"processor", "a line of Linux's /proc/cpuinfo"),
     allowed(PROCESSOR, "lab/src/kvm.rs", "proc/cpuinfo", "a line of Linux's /proc/cpuinfo"),
     allowed(PROCESSOR, "crates/vmx/src/", "rocessor-based", "words of controls, by Intel's manual"),
-    allowed(GAP, "crates/vmx/src/field/", "PleGap", "the field PLE_Gap, by Intel's manual"),
+    allowed(GAP, "crates/vmx/src/", "PleGap", "the field PLE_Gap, by Intel's manual"),
     allowed(GAP, "crates/wire/src/", "serde(rename = ", "JSON keeps the names of release 0.1.0"),
     allowed(GAP, "e2e/tests/boots/images.rs", "\\\"bytes_hashed_in_gap\\\"", "JSON keeps the names of release 0.1.0"),
     allowed(GAP, "serve/tests/", "\"gap_ns\"", "JSON keeps the names of release 0.1.0"),

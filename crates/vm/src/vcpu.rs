@@ -25,8 +25,8 @@ pub use segment::{AccessRights, Segment, SegmentName, TableRegister};
 
 /// One vCPU's architectural state.
 ///
-/// Where several types have it, code that is seldom executed takes `dyn VcpuState` ([`Self::erased`]): it exists once for
-/// all of them, and costs the others' hot paths nothing.
+/// Where several types have it, code that is seldom executed takes `dyn VcpuState` ([`Self::erased`]): it exists once
+/// for all of them, and costs the others' hot paths nothing.
 pub trait VcpuState: 'static {
     /// The same by calls through a table.
     fn erased(&mut self) -> &mut dyn VcpuState;
@@ -105,8 +105,8 @@ pub trait VcpuState: 'static {
     fn request_interrupt_window(&mut self, wanted: bool);
     /// Asks for (or withdraws) an exit when the guest writes its task priority (CR8).
     fn watch_task_priority(&mut self, wanted: bool);
-    /// Asks for (or withdraws) an exit when the handler of an NMI ends, which runs now or is about to be entered: when the
-    /// guest is about to execute its IRET, or where the CPU tells the end of the handler, behind it.
+    /// Asks for (or withdraws) an exit when the handler of an NMI ends, which runs now or is about to be entered: when
+    /// the guest is about to execute its IRET, or where the CPU tells the end of the handler, behind it.
     fn watch_interrupt_return(&mut self, wanted: bool);
     /// Asks for (or withdraws) an exit when the guest raises a fault of whatever kind.
     fn watch_faults(&mut self, wanted: bool);

@@ -9,8 +9,10 @@
 //!
 //! So no method needs a VMCS but those between load and unload, and a VMCS's bytes never leave the CPU's image.
 
+mod bits;
 mod cache;
 mod leaving;
+mod left;
 mod loaded;
 mod prepare;
 mod saved;
@@ -28,7 +30,7 @@ use crate::settings::Settings;
 use cache::Cache;
 use slot::Slot;
 
-pub use leaving::{Left, Way};
+pub use left::{Left, Way};
 pub use loaded::{Live, Loaded};
 pub use prepare::Tables;
 pub use switched::Switched;
@@ -164,8 +166,8 @@ impl<C: Loaded> Vcpu<C> {
     #[cold]
     fn settle_single_step(&mut self) {
         let interruptibility = self.slot(Slot::Interruptibility);
-        if interruptibility & state::SHADOW != 0 {
-            let step = saved::single_step(self.slot(Slot::Rflags), interruptibility, self.slot(Slot::DebugControl));
+        if interruptibility & bits::SHADOW != 0 {
+            let step = bits::single_step(self.slot(Slot::Rflags), interruptibility, self.slot(Slot::DebugControl));
             self.change(Slot::PendingDebug, self.slot(Slot::PendingDebug) & !dr6::BS | step);
         }
     }

@@ -7,9 +7,9 @@
 //! has types with the methods of these three.
 //!
 //! A variant costs a compare and a predicted branch at each call. A handler of an exit reads and writes registers some
-//! thirty times: there the choice is made once for a run ([`Access`]), and code that is seldom executed exists once, for `dyn
-//! VcpuState`. Rejected: the choice at each register (CPUID's exit took 40 % more instructions), a trait as a type
-//! parameter of everything above (that code once for each vendor).
+//! thirty times: there the choice is made once for a run ([`Access`]), and code that is seldom executed exists once,
+//! for `dyn VcpuState`. Rejected: the choice at each register (CPUID's exit took 40 % more instructions), a trait as a
+//! type parameter of everything above (that code once for each vendor).
 
 /// Does the same with whichever vendor's type the enum holds.
 macro_rules! each {

@@ -22,8 +22,8 @@ impl From<&'static str> for Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let gap = if self.item.is_empty() { "" } else { " " };
-        write!(f, "{}{gap}{}", self.item, self.violated)?;
+        let space = if self.item.is_empty() { "" } else { " " };
+        write!(f, "{}{space}{}", self.item, self.violated)?;
         if self.section.is_empty() { Ok(()) } else { write!(f, " (section {})", self.section) }
     }
 }

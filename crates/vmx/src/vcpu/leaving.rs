@@ -6,33 +6,14 @@ use vm::exit::Exit;
 use vm::vcpu::{Event, Exception, VcpuState};
 
 use super::Vcpu;
+use super::bits::BLOCKED_NMI;
+use super::left::{Left, Way};
 use super::loaded::Loaded;
 use super::slot::Slot;
-use super::state::BLOCKED_NMI;
 use crate::event::{self, Injection, kind};
 use crate::exit::{self, Cause, ControlRegisterAccess};
 use crate::field::Field32;
 use crate::reason;
-
-/// The way in which the world switch came back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// By an exit, or by an entry that failed like one.
-    Exit,
-    /// VMLAUNCH or VMRESUME failed: the VMCS has the number of the error (VMfailValid), or there is none.
-    Failed,
-}
-
-/// The guest's run has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
-    /// The guest's machine answers it.
-    For(Exit),
-    /// A physical NMI, which the exit has taken: the host's handler is to be called.
-    ForNmi,
-    /// It has been answered: the guest goes on.
-    GoesOn,
-}
 
 impl<C: Loaded> Vcpu<C> {
     /// Returns what the last run of the guest ended with. Once after each entry.

@@ -3,12 +3,12 @@
 
 use handover::state::{Registers, SegmentRegister, event_flag};
 use vm::devices::StateError;
-use vm::vcpu::{Rflags, Segment, SegmentName, VcpuState, cr0, cr4, dr6, efer};
+use vm::vcpu::{Rflags, Segment, SegmentName, VcpuState, cr0, cr4, efer};
 
+use super::bits::{SHADOW_OF_SS, SHADOW_OF_STI, single_step};
 use super::cache::Cache;
 use super::loaded::Loaded;
 use super::slot::{Part, Slot};
-use super::state::{SHADOW_OF_SS, SHADOW_OF_STI};
 use super::{Vcpu, prepare};
 use crate::control::Word;
 use crate::entry::{ControlFields, GuestFields, GuestSegment, HostFields, State, check_guest};
@@ -221,12 +221,4 @@ fn state(cache: &Cache, settings: &Settings) -> State {
         base: value(Slot::of(name, Part::Base)),
     });
     State { controls, host: HostFields::default(), guest, segments }
-}
-
-/// Pending debug exceptions as an entry wants them: the step of an instruction in a shadow is among them.
-pub(super) const fn single_step(rflags: u64, interruptibility: u64, debug_control: u64) -> u64 {
-    const BRANCH_STEPS: u64 = 1 << 1;
-    let is_in_shadow = interruptibility & (SHADOW_OF_STI | SHADOW_OF_SS) != 0;
-    let is_stepped = rflags & Rflags::TRAP.bits() != 0 && debug_control & BRANCH_STEPS == 0;
-    if is_in_shadow && is_stepped { dr6::BS } else { 0 }
 }

@@ -8,6 +8,7 @@ use vm::vcpu::{
     VcpuState, cr0, dr6, efer,
 };
 
+use super::bits::{BLOCKED_NMI, SHADOW};
 use super::loaded::Loaded;
 use super::slot::{Part, Slot};
 use super::{Vcpu, prepare, saved};
@@ -16,14 +17,6 @@ use crate::entry::{GuestSegment, State, check};
 use crate::event::{Injection, kind};
 use crate::failure::instruction_error;
 
-/// Interruptibility state (section 25.4.2): blocking by STI, and by a load of SS.
-pub(super) const SHADOW: u64 = 0b11;
-/// Blocking by STI.
-pub(super) const SHADOW_OF_STI: u64 = 0b01;
-/// Blocking by a load of SS.
-pub(super) const SHADOW_OF_SS: u64 = 0b10;
-/// Blocking by NMI.
-pub(super) const BLOCKED_NMI: u64 = 1 << 3;
 /// DR7.GD: an access to a debug register is #DB, whose delivery clears the bit. Injection leaves it (section 27.6.1.1).
 const DR7_GENERAL_DETECT: u64 = 1 << 13;
 

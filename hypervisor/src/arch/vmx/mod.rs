@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Intel VMX on the machine (Intel SDM vol. 3, chapters 24 to 33, in the numbering of the crate `vmx`). That crate decides
-//! what a VMCS holds; here are the instructions, and the memory that the CPU reads. [`super::virt`] alone imports this
-//! module.
+//! Intel VMX on the machine (Intel SDM vol. 3, chapters 24 to 33, in the numbering of the crate `vmx`). That crate
+//! decides what a VMCS holds; here are the instructions, and the memory that the CPU reads. [`super::virt`] alone
+//! imports this module.
 //!
 //! ```text
 //! Vmx ──► EptSpace ──► VmxVcpu ──► switch.S
