@@ -2,8 +2,8 @@
 //! Drivers of a stock Linux kernel, as more of a guest's initial file system.
 //!
 //! An archive has the modules that are asked for and all that they depend on, not compressed, and their order in
-//! `modules.load`; the guest's `/init` loads them. A distribution's package has no `modules.dep` (`depmod` makes it where
-//! the kernel is installed), so dependencies are read from the modules themselves.
+//! `modules.load`; the guest's `/init` loads them. A distribution's package has no `modules.dep` (`depmod` makes it
+//! where the kernel is installed), so dependencies are read from the modules themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -22,8 +22,8 @@ pub fn default_image(named: Option<&Path>) -> Result<PathBuf> {
     found.context("there is no image baton.elf; build it with `make`, or name one with --image or BATON_IMAGE")
 }
 
-/// Returns the loader of guests that start from their own disk: `BATON_LOADER`, else `baton-loader` by this program or in
-/// the workspace's target folder.
+/// Returns the loader of guests that start from their own disk: `BATON_LOADER`, else `baton-loader` by this program or
+/// in the workspace's target folder.
 pub fn loader() -> Result<PathBuf> {
     if let Some(path) = env::var_os("BATON_LOADER").map(PathBuf::from) {
         ensure!(path.is_file(), "the loader {} does not exist; correct BATON_LOADER", path.display());

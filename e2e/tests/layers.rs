@@ -34,7 +34,8 @@ fn no_vendor_is_named_above_the_seam() -> Result<()> {
     for file in rust_files(&source)? {
         let text = fs::read_to_string(source.join(&file))?;
         let names = if file.starts_with("arch") {
-            let is_allowed = [SEAM, REASONS].iter().chain(&VENDORS).any(|part| file.to_string_lossy().starts_with(part));
+            let is_allowed =
+                [SEAM, REASONS].iter().chain(&VENDORS).any(|part| file.to_string_lossy().starts_with(part));
             text.lines().filter(|line| !is_allowed && ["svm::", "vmx::"].iter().any(|name| line.contains(name))).count()
         } else {
             text.lines().filter(|line| VENDORS_NAMES.iter().any(|name| line.to_lowercase().contains(name))).count()

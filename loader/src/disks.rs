@@ -10,8 +10,8 @@ pub const CLASS: &str = "/sys/class/block";
 /// Starts of the names of devices that no operating system is installed on.
 const OTHERS: [&str; 5] = ["ram", "loop", "zram", "sr", "fd"];
 
-/// Returns the names of the devices that can have a file system, sorted: the partitions of each disk, or a disk that has
-/// none. With a serial number, those of the disk that has it.
+/// Returns the names of the devices that can have a file system, sorted: the partitions of each disk, or a disk that
+/// has none. With a serial number, those of the disk that has it.
 pub fn devices(class: &Path, serial: Option<&str>) -> Vec<String> {
     let names = fs::read_dir(class).into_iter().flatten().flatten();
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());

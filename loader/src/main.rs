@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `/init` of a guest that starts from its own disk (`boot = "disk"` in host.toml).
 //!
-//! It loads the drivers beside it, waits until a disk has the configuration of a boot loader, and starts the kernel that
-//! this configuration names in its own place, by kexec. So the guest runs the kernel that its own distribution has
-//! installed, and a newer one after its next reboot.
+//! It loads the drivers beside it, waits until a disk has the configuration of a boot loader, and starts the kernel
+//! that this configuration names in its own place, by kexec. So the guest runs the kernel that its own distribution
+//! has installed, and a newer one after its next reboot.
 //!
 //! It runs as process 1: when it ends the kernel panics, so it looks again for as long as it takes.
 
@@ -32,10 +32,10 @@ macro_rules! say {
 
 /// The word of the command line that names the disk to start from, by its serial number.
 const SERIAL: &str = "baton.disk=";
-/// The time between two looks at the disks.
+/// The time between two rounds over the disks.
 const PAUSE: Duration = Duration::from_millis(200);
-/// The looks after which a disk that had nothing to start is tried again: ten seconds.
-const LOOKS_UNTIL_AGAIN: u32 = 50;
+/// The rounds after which a disk that had nothing to start is tried again: ten seconds.
+const ROUNDS_UNTIL_AGAIN: u32 = 50;
 
 fn main() -> ! {
     if let Err(error) = system::mount_kernel_file_systems() {
@@ -47,8 +47,8 @@ fn main() -> ! {
     say!("looking for a kernel on {}", serial.map_or("any disk".to_owned(), |serial| format!("the disk {serial}")));
     let mut refusals = BTreeMap::new();
     loop {
-        for look in 0..LOOKS_UNTIL_AGAIN {
-            look_for_a_kernel(serial, look == 0, &mut refusals);
+        for round in 0..ROUNDS_UNTIL_AGAIN {
+            look_for_a_kernel(serial, round == 0, &mut refusals);
             sleep(PAUSE);
         }
     }

@@ -69,7 +69,7 @@ pub fn mount_disk(device: &str) -> Result<()> {
 
 /// Leaves the file system that is mounted at [`ROOT`].
 pub fn unmount_disk() {
-    // One that is busy is only not looked at again.
+    // One that is busy is only not tried again.
     let _ = unmount(ROOT, UnmountFlags::DETACH);
 }
 

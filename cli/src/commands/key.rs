@@ -35,7 +35,10 @@ pub(super) fn run(target: &Target, command: &KeyCommand) -> Result<u8> {
 fn list(target: &Target, format: Format) -> Result<()> {
     let keys = connect(target)?.control_keys()?;
     match format.json {
-        true => keys.iter().try_for_each(|key| anyhow::Ok(println!("{}", json(key)))),
+        true => {
+            keys.iter().for_each(|key| println!("{}", json(key)));
+            Ok(())
+        }
         false if keys.is_empty() => {
             println!("this host has no control keys: its requests are not signed");
             Ok(())

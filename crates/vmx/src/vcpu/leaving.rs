@@ -114,8 +114,8 @@ impl<C: Loaded> Vcpu<C> {
     }
 }
 
-/// Returns whether the VMCS has the length of the instruction that such an exit is for, which the guest has not executed
-/// (section 28.2.5).
+/// Returns whether the VMCS has the length of the instruction that such an exit is for, which the guest has not
+/// executed (section 28.2.5).
 fn is_for_instruction(number: u16) -> bool {
     matches!(
         number,

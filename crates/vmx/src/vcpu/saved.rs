@@ -140,8 +140,8 @@ pub(super) fn restored(cache: &Cache, settings: &Settings, from: &Registers) -> 
     Ok(next)
 }
 
-/// The shadow of STI where there can be one (section 27.3.1.5), else that of a load of SS: both hold interrupts back for
-/// one instruction.
+/// The shadow of STI where there can be one (section 27.3.1.5), else that of a load of SS: both hold interrupts back
+/// for one instruction.
 fn shadow(from: &Registers) -> u64 {
     match (from.interrupt_shadow, from.rflags.get() & Rflags::INTERRUPT.bits() != 0) {
         (0, _) => 0,

@@ -21,6 +21,10 @@ pub struct Vcpu {
 }
 
 /// The vendor's part.
+#[cfg_attr(
+    feature = "intel",
+    expect(clippy::large_enum_variant, reason = "few, and read at each exit: no box between")
+)]
 pub(super) enum Vendor {
     /// AMD's.
     Svm(SvmVcpu),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! VMX operation of each CPU: VMXON and VMXOFF (section 24.7), and the region that the CPU keeps meanwhile.
 //!
-//! A CPU is in VMX operation while this image may run guests on it, and in no other time: when another image has the CPU,
-//! in an update or for good, it has left. So no image has to know in which state one before it has left a CPU.
+//! A CPU is in VMX operation while this image may run guests on it, and in no other time: when another image has the
+//! CPU, in an update or for good, it has left. So no image has to know in which state one before it has left a CPU.
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -62,8 +62,8 @@ pub fn enter(settings: &Settings) -> Result<(), Unavailable> {
     }
     let region = REGION.mine().load(Ordering::Relaxed);
     let is_refused: u8;
-    // SAFETY: CR4.VMXE is set, IA32_FEATURE_CONTROL allows VMX; the region is a whole frame of this CPU's with the CPU's
-    // revision in it, for ever.
+    // SAFETY: CR4.VMXE is set, IA32_FEATURE_CONTROL allows VMX; the region is a whole frame of this CPU's with the
+    // CPU's revision in it, for ever.
     unsafe { asm!("vmxon [{}]", "setna {}", in(reg) &raw const region, out(reg_byte) is_refused, options(nostack)) };
     if is_refused != 0 {
         return Err(Unavailable::Refused);

@@ -83,8 +83,8 @@ impl Vmcs for VmcsPages {
     #[inline]
     fn vmwrite(&mut self, field: impl Field, value: u64) {
         let is_refused: u8;
-        // SAFETY: as in `vmread`; the host's fields hold the host's own registers, and addresses are those of frames that
-        // live as long as the VMCS.
+        // SAFETY: as in `vmread`; the host's fields hold the host's own registers, and addresses are those of frames
+        // that live as long as the VMCS.
         unsafe {
             asm!("vmwrite {:r}, {}", "setna {}", in(reg) u64::from(field.encoding()), in(reg) value,
                 lateout(reg_byte) is_refused, options(nostack));

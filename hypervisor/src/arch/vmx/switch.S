@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The world switch. In: RDI = the guest's general purpose registers and, behind these, the ticks of its time; RSI = 0 for
-// VMLAUNCH, else VMRESUME. The VMCS is current. Out: EAX = 0 after an exit, 1 if the instruction has failed. Interrupts
-// are masked: one that waits ends the guest's time at once.
+// The world switch. In: RDI = the guest's general purpose registers and, behind these, the ticks of its time; RSI = 0
+// for VMLAUNCH, else VMRESUME. The VMCS is current. Out: EAX = 0 after an exit, 1 if the instruction has failed.
+// Interrupts are masked: one that waits ends the guest's time at once.
 //
 // Both ways come back at vmx_exit: the VMCS names it, and a failed instruction falls through to the same code, with the
 // guest's registers loaded. Every general purpose register of the guest's is replaced before the host branches.

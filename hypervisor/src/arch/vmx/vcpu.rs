@@ -76,8 +76,8 @@ impl VmxVcpu {
         })
     }
 
-    /// The CPU keeps nothing of the VMCS any more. One that was not loaded since it arrived is not in the CPU, which may
-    /// not even be in VMX operation.
+    /// The CPU keeps nothing of the VMCS any more. One that was not loaded since it arrived is not in the CPU, which
+    /// may not even be in VMX operation.
     pub fn depart(&mut self) {
         if core::mem::take(&mut self.is_active) {
             self.state.cpu_mut().clear();
@@ -149,9 +149,9 @@ impl VmxVcpu {
             self.flush(tag);
         }
         self.state.before_entry();
-        // SAFETY: the VMCS is current, prepared by the `vmx` crate with tables that show only the guest's own memory, and
-        // with this CPU's registers for exits; the assembly keeps every register that Rust expects to be kept (the guest's
-        // x87, SSE and AVX registers stay loaded: the hypervisor is built without them).
+        // SAFETY: the VMCS is current, prepared by the `vmx` crate with tables that show only the guest's own memory,
+        // and with this CPU's registers for exits; the assembly keeps every register that Rust expects to be kept (the
+        // guest's x87, SSE and AVX registers stay loaded: the hypervisor is built without them).
         let is_failed = unsafe { (self.switch)(self.state.switched_mut(), self.is_launched) } != 0;
         let left = self.state.after_exit(if is_failed { Way::Failed } else { Way::Exit });
         self.is_launched = self.is_launched || left != Left::For(Exit::EntryRefused);

@@ -4,8 +4,8 @@
 use crate::control::Controls;
 use crate::field::{Access, Vmcs};
 
-/// A field's value; the default if it does not exist on a CPU with `allowed` controls. A call for each field is less code
-/// than what it does.
+/// A field's value; the default if it does not exist on a CPU with `allowed` controls. A call for each field is less
+/// code than what it does.
 #[inline(never)]
 pub(super) fn read<F: Access<Value: Default>>(field: F, vmcs: &impl Vmcs, allowed: Controls) -> F::Value {
     if field.exists(allowed) { field.read(vmcs) } else { F::Value::default() }
