@@ -12,9 +12,9 @@
 //! One that comes meanwhile is kept; a second one is the same. Without one in its handler two are kept: the first is
 //! taken, the other waits for its IRET. The host intercepts IRET, which exits *before* it has returned: an NMI then
 //! would overwrite the very frame that it returns by. So the IRET is stepped over ([`super::step`]), and the NMI comes
-//! right behind it. Intel's CPUs report the end of the handler behind its IRET (virtual NMIs): there the gate opens from
-//! `Handler` at once. A step over what is in a shadow of STI or of a load of SS likewise. Where no step is possible, the
-//! CPU is checked soon.
+//! right behind it. Intel's CPUs report the end of the handler behind its IRET (virtual NMIs): there the gate opens
+//! from `Handler` at once. A step over what is in a shadow of STI or of a load of SS likewise. Where no step is
+//! possible, the CPU is checked soon.
 
 use handover::state::{Events, MoreNmis, NmiGate, event_state, more_nmi};
 
