@@ -284,9 +284,8 @@ impl Shared {
         }
     }
 
-    /// Tells clients.
+    /// Tells clients; without one there is nobody to be told.
     pub fn tell(&self, news: News) {
-        // Without a client there is nobody to be told.
         let _ = self.news.send(Arc::new(news));
     }
 

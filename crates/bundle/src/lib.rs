@@ -46,6 +46,7 @@ mod control;
 mod cpu;
 mod disk;
 mod error;
+mod file_record;
 mod guest;
 mod limited;
 pub mod limits;

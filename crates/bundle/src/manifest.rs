@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::control::{ControlFields, ControlKeyConfig};
 use crate::disk::DiskConfig;
+pub use crate::file_record::FileRecord;
 use crate::guest::{AssignedConfig, GuestConfig, VirtioDevices};
 use crate::network::{NetworkConfig, NicConfig};
 use crate::vsock::VsockConfig;
@@ -296,15 +297,4 @@ pub enum WhenDone {
     PowerOff,
     /// It leaves the emulator through QEMU's isa-debug-exit, telling whether every guest ended well.
     DebugExit,
-}
-
-/// One entry of the archive besides the manifest.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileRecord {
-    /// Its name in the archive.
-    pub name: String,
-    /// Its length.
-    pub bytes: u64,
-    /// CRC-32 (ISO HDLC) of its bytes.
-    pub crc32: u32,
 }

@@ -2,6 +2,7 @@
 //! Hosts that take signed requests only, reached over a serial line without a broker.
 
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -202,6 +203,8 @@ fn forged_and_unanswered_requests_cost_guests_nothing() -> Result<()> {
     }
     ensure!(checked >= 16 && unchecked > checked, "{checked} were checked, {unchecked} were not");
     drop(line);
+    // As the refusals say.
+    sleep(Duration::from_secs(1));
     let events = world.says(Some("update"), &["events"])?.well()?;
     for part in ["challenges were not answered within 30 s", "is not that of the control key", "more were refused"] {
         ensure!(events.contains(part), "no event with {part:?}: {events}");

@@ -5,14 +5,11 @@ use core::ops::DerefMut;
 
 use handover::state::{ExtensionKind, Registers};
 use vm::devices::StateError;
-use vm::vcpu::{
-    EntryState, Event, Exceptions, Gpr, Refusal, Rflags, Segment, SegmentName, TableRegister, VcpuState, efer,
-};
+use vm::vcpu::{EntryState, Event, Exceptions, Gpr, Refusal, Rflags, Segment, SegmentName, TableRegister, VcpuState};
 
 use super::{Vcpu, prepare, saved};
 use crate::vmcb::{Clean, Vmcb};
 use crate::{event, intercept, refusal};
-
 /// EFLAGS.RF and the shadow bit both end with the instruction that handlers have emulated.
 const INTERRUPT_SHADOW: u64 = 1;
 
@@ -94,11 +91,11 @@ impl<B: DerefMut<Target = Vmcb> + 'static> VcpuState for Vcpu<B> {
 
     #[inline(always)]
     fn efer(&self) -> u64 {
-        self.vmcb.save.efer & !efer::SVME
+        self.vmcb.save.efer & !vm::vcpu::efer::SVME
     }
 
     fn set_efer(&mut self, value: u64) {
-        self.vmcb.save.efer = value | efer::SVME;
+        self.vmcb.save.efer = value | vm::vcpu::efer::SVME;
         self.touched(Clean::CONTROL_REGISTERS);
     }
 
@@ -286,10 +283,9 @@ impl<B: DerefMut<Target = Vmcb> + 'static> VcpuState for Vcpu<B> {
     }
 
     fn set_spec_ctrl(&mut self, value: u64) {
-        if self.features.virtual_spec_ctrl {
-            self.vmcb.save.spec_ctrl = value;
-        } else {
-            self.spec_ctrl = value;
+        match self.features.virtual_spec_ctrl {
+            true => self.vmcb.save.spec_ctrl = value,
+            false => self.spec_ctrl = value,
         }
     }
 

@@ -16,7 +16,6 @@ use crate::control::Control;
 use crate::entry::{GuestSegment, State, check};
 use crate::event::{Injection, kind};
 use crate::failure::instruction_error;
-
 /// DR7.GD: an access to a debug register is #DB, whose delivery clears the bit. Injection leaves it (section 27.6.1.1).
 const DR7_GENERAL_DETECT: u64 = 1 << 13;
 
