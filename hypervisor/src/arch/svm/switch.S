@@ -62,14 +62,7 @@
     mov rbx, [rdi + 3 * 8]
     mov rbp, [rdi + 5 * 8]
     mov rsi, [rdi + 6 * 8]
-    mov r8, [rdi + 8 * 8]
-    mov r9, [rdi + 9 * 8]
-    mov r10, [rdi + 10 * 8]
-    mov r11, [rdi + 11 * 8]
-    mov r12, [rdi + 12 * 8]
-    mov r13, [rdi + 13 * 8]
-    mov r14, [rdi + 14 * 8]
-    mov r15, [rdi + 15 * 8]
+    load_upper_registers rdi
     .if \is_counting
     rdtsc
     shl rdx, 32
@@ -108,14 +101,7 @@
     mov [rax + 5 * 8], rbp
     mov [rax + 6 * 8], rsi
     mov [rax + 7 * 8], rdi
-    mov [rax + 8 * 8], r8
-    mov [rax + 9 * 8], r9
-    mov [rax + 10 * 8], r10
-    mov [rax + 11 * 8], r11
-    mov [rax + 12 * 8], r12
-    mov [rax + 13 * 8], r13
-    mov [rax + 14 * 8], r14
-    mov [rax + 15 * 8], r15
+    save_upper_registers rax
     .if \exit >= 1
     xor ebx, ebx
     xor ecx, ecx
@@ -207,3 +193,5 @@ world_switches 3, 0, svm_switch_barrier, svm_switch_barrier_counting
 world_switches 3, 1, svm_switch_barrier_exchanging, svm_switch_barrier_exchanging_counting
 .purgem world_switches
 .purgem world_switch
+.purgem load_upper_registers
+.purgem save_upper_registers

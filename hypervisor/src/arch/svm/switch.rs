@@ -11,7 +11,7 @@ use svm::vcpu::Switched;
 use crate::arch::address::DIRECT_MAP;
 use crate::arch::trap::TrapFrame;
 
-global_asm!(include_str!("switch.S"));
+global_asm!(include_str!("../guest_registers.S"), include_str!("switch.S"));
 
 /// A world switch.
 pub type WorldSwitch = unsafe extern "C" fn(switched: *mut Switched, guest_vmcb: u64, host_vmcb: u64);

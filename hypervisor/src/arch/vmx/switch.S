@@ -34,14 +34,7 @@
     mov rcx, [rdi + 1 * 8]
     mov rbx, [rdi + 3 * 8]
     mov rbp, [rdi + 5 * 8]
-    mov r8, [rdi + 8 * 8]
-    mov r9, [rdi + 9 * 8]
-    mov r10, [rdi + 10 * 8]
-    mov r11, [rdi + 11 * 8]
-    mov r12, [rdi + 12 * 8]
-    mov r13, [rdi + 13 * 8]
-    mov r14, [rdi + 14 * 8]
-    mov r15, [rdi + 15 * 8]
+    load_upper_registers rdi
     .if \is_counting
     rdtsc
     shl rdx, 32
@@ -89,14 +82,7 @@ vmx_save:                       // [RSP]: the result, whether time is counted, t
     mov [rdi + 3 * 8], rbx
     mov [rdi + 5 * 8], rbp
     mov [rdi + 6 * 8], rsi
-    mov [rdi + 8 * 8], r8
-    mov [rdi + 9 * 8], r9
-    mov [rdi + 10 * 8], r10
-    mov [rdi + 11 * 8], r11
-    mov [rdi + 12 * 8], r12
-    mov [rdi + 13 * 8], r13
-    mov [rdi + 14 * 8], r14
-    mov [rdi + 15 * 8], r15
+    save_upper_registers rdi
     pop qword ptr [rdi + 7 * 8]
     xor ecx, ecx
     xor edx, edx
@@ -124,3 +110,5 @@ vmx_take_nmi:
 vmx_nmi_taken:
     ret
 .purgem vmx_world_switch
+.purgem load_upper_registers
+.purgem save_upper_registers

@@ -7,7 +7,7 @@ use vmx::vcpu::Switched;
 
 use crate::arch::trap::TrapFrame;
 
-global_asm!(include_str!("switch.S"));
+global_asm!(include_str!("../guest_registers.S"), include_str!("switch.S"));
 
 /// A world switch: 0 after an exit, 1 if VMLAUNCH or VMRESUME has failed.
 pub type WorldSwitch = unsafe extern "C" fn(switched: *mut Switched, is_launched: bool) -> u32;
