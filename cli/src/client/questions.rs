@@ -49,76 +49,71 @@ impl Client {
         }
     }
 
-    /// Returns every virtual machine.
-    pub fn vms(&mut self) -> Result<Vec<VmInfo>> {
-        let mut all = Vec::new();
-        let mut from_index = 0;
+    /// Returns a list that comes by pages: `ask` is the request for the page from an index on, `read` takes its items
+    /// and the index of the next page out of the reply.
+    fn pages<T>(
+        &mut self,
+        ask: impl Fn(u32) -> RequestBody,
+        mut read: impl FnMut(ReplyBody) -> Result<(Vec<T>, Option<u32>)>,
+    ) -> Result<Vec<T>> {
+        let (mut all, mut from_index) = (Vec::new(), 0);
         loop {
-            match self.request(RequestBody::VmList { from_index })? {
-                ReplyBody::Vms { vms, next_index } => {
-                    all.extend(vms);
-                    match next_index {
-                        Some(next) if next > from_index => from_index = next,
-                        _ => return Ok(all),
-                    }
-                }
-                other => bail!(unexpected(&other)),
+            let (items, next) = read(self.request(ask(from_index))?)?;
+            all.extend(items);
+            match next {
+                Some(next) if next > from_index => from_index = next,
+                _ => return Ok(all),
             }
         }
+    }
+
+    /// Returns every virtual machine.
+    pub fn vms(&mut self) -> Result<Vec<VmInfo>> {
+        self.pages(
+            |from_index| RequestBody::VmList { from_index },
+            |reply| match reply {
+                ReplyBody::Vms { vms, next_index } => Ok((vms, next_index)),
+                other => bail!(unexpected(&other)),
+            },
+        )
     }
 
     /// Returns every CPU.
     pub fn cpus(&mut self) -> Result<Vec<CpuInfo>> {
-        let mut all = Vec::new();
-        let mut from_index = 0;
-        loop {
-            match self.request(RequestBody::CpuList { from_index })? {
-                ReplyBody::Cpus { cpus, next_index } => {
-                    all.extend(cpus);
-                    match next_index {
-                        Some(next) if next > from_index => from_index = next,
-                        _ => return Ok(all),
-                    }
-                }
+        self.pages(
+            |from_index| RequestBody::CpuList { from_index },
+            |reply| match reply {
+                ReplyBody::Cpus { cpus, next_index } => Ok((cpus, next_index)),
                 other => bail!(unexpected(&other)),
-            }
-        }
+            },
+        )
     }
 
     /// Returns every PCI function that the host has found so far, and the progress of its discovery.
     pub fn pci(&mut self) -> Result<(PciSurvey, Vec<PciFunction>)> {
-        let mut all = Vec::new();
-        let mut from_index = 0;
-        loop {
-            match self.request(RequestBody::PciList { from_index })? {
+        let mut last = None;
+        let functions = self.pages(
+            |from_index| RequestBody::PciList { from_index },
+            |reply| match reply {
                 ReplyBody::PciFunctions { survey, functions, next_index } => {
-                    all.extend(functions);
-                    match next_index {
-                        Some(next) if next > from_index => from_index = next,
-                        _ => return Ok((survey, all)),
-                    }
+                    last = Some(survey);
+                    Ok((functions, next_index))
                 }
                 other => bail!(unexpected(&other)),
-            }
-        }
+            },
+        )?;
+        Ok((last.context("the host has sent no survey")?, functions))
     }
 
     /// Returns every port of the networks between guests.
     pub fn net_ports(&mut self) -> Result<Vec<NetPort>> {
-        let mut all = Vec::new();
-        let mut from_index = 0;
-        loop {
-            match self.request(RequestBody::NetList { from_index })? {
-                ReplyBody::NetPorts { ports, next_index } => {
-                    all.extend(ports);
-                    match next_index {
-                        Some(next) if next > from_index => from_index = next,
-                        _ => return Ok(all),
-                    }
-                }
+        self.pages(
+            |from_index| RequestBody::NetList { from_index },
+            |reply| match reply {
+                ReplyBody::NetPorts { ports, next_index } => Ok((ports, next_index)),
                 other => bail!(unexpected(&other)),
-            }
-        }
+            },
+        )
     }
 
     /// Returns the host's configuration.
@@ -150,19 +145,13 @@ impl Client {
 
     /// Returns the files from which the host's guests start.
     pub fn files(&mut self) -> Result<Vec<FileInfo>> {
-        let (mut all, mut from_index) = (Vec::new(), 0);
-        loop {
-            match self.request(RequestBody::FileList { from_index })? {
-                ReplyBody::Files { files, next_index } => {
-                    all.extend(files);
-                    match next_index {
-                        Some(next) if next > from_index => from_index = next,
-                        _ => return Ok(all),
-                    }
-                }
+        self.pages(
+            |from_index| RequestBody::FileList { from_index },
+            |reply| match reply {
+                ReplyBody::Files { files, next_index } => Ok((files, next_index)),
                 other => bail!(unexpected(&other)),
-            }
-        }
+            },
+        )
     }
 
     /// Returns the host's IOMMUs.
