@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A guest's physical address space: its nested page tables.
 
-use paging::{MapError, Nested};
-use units::PhysRange;
+use paging::Nested;
 use vm::cpu::cpuid::Speculation;
 use vm::vcpu::EntryState;
 
@@ -29,24 +28,8 @@ impl NestedSpace {
         SvmVcpu::new(self.traits, self.tables.root(), guest, entry, offered)
     }
 
-    pub fn root(&self) -> u64 {
-        self.tables.root().0
-    }
-
-    /// Section 15.25.8: uncached for the guest, too, but where it asks for write combining.
-    pub fn show_device(&self, gpa: u64, range: PhysRange) -> Result<(), MapError> {
-        self.tables.show_device(gpa, range)
-    }
-
-    pub fn hide(&self, gpa: u64, bytes: u64) -> Result<(), MapError> {
-        self.tables.hide(gpa, bytes)
-    }
-
-    pub fn changes(&self) -> u64 {
-        self.tables.changes()
-    }
-
-    pub fn reclaim(&self, change: u64) {
-        self.tables.reclaim(change);
+    /// What it shows of devices is uncached for the guest, too, but where it asks for write combining (section 15.25.8).
+    pub fn tables(&self) -> &GuestTables<Nested> {
+        &self.tables
     }
 }

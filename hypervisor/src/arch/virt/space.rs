@@ -38,7 +38,7 @@ impl Space {
 
     /// Physical address of the tables' root.
     pub fn root(&self) -> u64 {
-        each!(Space: self, vendors => vendors.root())
+        each!(Space: self, vendors => vendors.tables().root().0)
     }
 
     /// Shows a range of a device's, uncached, where nothing is.
@@ -46,7 +46,7 @@ impl Space {
     /// # Errors
     /// [`MapError`]: refused whole.
     pub fn show_device(&self, gpa: u64, range: PhysRange) -> Result<(), MapError> {
-        each!(Space: self, vendors => vendors.show_device(gpa, range))
+        each!(Space: self, vendors => vendors.tables().show_device(gpa, range))
     }
 
     /// Hides what was shown. A vCPU may reach it until it has flushed its TLB
@@ -55,16 +55,16 @@ impl Space {
     /// # Errors
     /// [`MapError`]: refused whole.
     pub fn hide(&self, gpa: u64, bytes: u64) -> Result<(), MapError> {
-        each!(Space: self, vendors => vendors.hide(gpa, bytes))
+        each!(Space: self, vendors => vendors.tables().hide(gpa, bytes))
     }
 
     /// How often something was hidden.
     pub fn changes(&self) -> u64 {
-        each!(Space: self, vendors => vendors.changes())
+        each!(Space: self, vendors => vendors.tables().changes())
     }
 
     /// Since so many changes every vCPU has flushed its TLB: tables of those and earlier ones are given back.
     pub fn reclaim(&self, changes: u64) {
-        each!(Space: self, vendors => vendors.reclaim(changes));
+        each!(Space: self, vendors => vendors.tables().reclaim(changes));
     }
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A guest's physical address space: its extended page tables.
 
-use paging::MapError;
-use units::{PageSize, PhysRange};
+use units::PageSize;
 use vm::vcpu::EntryState;
 use vmx::Settings;
 use vmx::ept::Ept;
@@ -30,24 +29,8 @@ impl EptSpace {
         VmxVcpu::new(self.settings, self.tables.root(), guest, entry)
     }
 
-    pub fn root(&self) -> u64 {
-        self.tables.root().0
-    }
-
-    /// Uncached whatever the guest asks for.
-    pub fn show_device(&self, gpa: u64, range: PhysRange) -> Result<(), MapError> {
-        self.tables.show_device(gpa, range)
-    }
-
-    pub fn hide(&self, gpa: u64, bytes: u64) -> Result<(), MapError> {
-        self.tables.hide(gpa, bytes)
-    }
-
-    pub fn changes(&self) -> u64 {
-        self.tables.changes()
-    }
-
-    pub fn reclaim(&self, change: u64) {
-        self.tables.reclaim(change);
+    /// What it shows of devices is uncached whatever the guest asks for.
+    pub fn tables(&self) -> &GuestTables<Ept> {
+        &self.tables
     }
 }
