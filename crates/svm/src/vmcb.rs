@@ -10,6 +10,9 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use crate::intercept::{Misc1, Misc2};
 
+/// In [`Control::interrupt_shadow`]: the guest is in one (section 15.21.5).
+pub const INTERRUPT_SHADOW: u64 = 1;
+
 /// One control block: a page the CPU reads at VMRUN and writes at #VMEXIT.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C, align(4096))]

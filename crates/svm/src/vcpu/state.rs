@@ -8,10 +8,8 @@ use vm::devices::StateError;
 use vm::vcpu::{EntryState, Event, Exceptions, Gpr, Refusal, Rflags, Segment, SegmentName, TableRegister, VcpuState};
 
 use super::{Vcpu, prepare, saved};
-use crate::vmcb::{Clean, Vmcb};
+use crate::vmcb::{Clean, INTERRUPT_SHADOW, Vmcb};
 use crate::{event, intercept, refusal};
-/// EFLAGS.RF and the shadow bit both end with the instruction that handlers have emulated.
-const INTERRUPT_SHADOW: u64 = 1;
 
 impl<B: DerefMut<Target = Vmcb> + 'static> VcpuState for Vcpu<B> {
     fn erased(&mut self) -> &mut dyn VcpuState {
@@ -44,6 +42,7 @@ impl<B: DerefMut<Target = Vmcb> + 'static> VcpuState for Vcpu<B> {
     #[inline(always)]
     fn set_rip(&mut self, rip: u64) {
         self.vmcb.save.rip = rip;
+        // Both end with the instruction that a handler has emulated.
         self.vmcb.save.rflags &= !Rflags::RESUME.bits();
         self.vmcb.control.interrupt_shadow &= !INTERRUPT_SHADOW;
     }

@@ -8,7 +8,7 @@ use vm::vcpu::{
     VcpuState, cr0, dr6, efer,
 };
 
-use super::bits::{BLOCKED_NMI, SHADOW};
+use super::bits::{BLOCKED_NMI, DR7_GENERAL_DETECT, SHADOW};
 use super::loaded::Loaded;
 use super::slot::{Part, Slot};
 use super::{Vcpu, prepare, saved};
@@ -16,8 +16,6 @@ use crate::control::Control;
 use crate::entry::{GuestSegment, State, check};
 use crate::event::{Injection, kind};
 use crate::failure::instruction_error;
-/// DR7.GD: an access to a debug register is #DB, whose delivery clears the bit. Injection leaves it (section 27.6.1.1).
-const DR7_GENERAL_DETECT: u64 = 1 << 13;
 
 impl<C: Loaded> Vcpu<C> {
     /// Sets or clears a control of the primary word.
