@@ -16,10 +16,10 @@ set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 TARGET="$ROOT/target"
-# shellcheck disable=SC2034 # read by say
+# shellcheck disable=SC2034 # read by report
 TASK="build"
-# shellcheck source=scripts/lib/say.sh
-. "$ROOT/scripts/lib/say.sh"
+# shellcheck source=scripts/lib/report.sh
+. "$ROOT/scripts/lib/report.sh"
 
 BARE_TARGET=x86_64-unknown-none
 HOST_TARGET=x86_64-unknown-linux-gnu
@@ -27,7 +27,7 @@ BARE="$TARGET/bare/$BARE_TARGET/release"
 GUESTS="$TARGET/guests"
 LINUX="$TARGET/$HOST_TARGET/release"
 
-# Every image says in its note which commit it was made from (`baton image info`).
+# The note of every image states its commit (`baton image info`).
 export BATON_BUILD=${BATON_BUILD-$(git -C "$ROOT" describe --always --dirty --abbrev=12 2>/dev/null || true)}
 
 # Optimised as a whole: the image is 4 % smaller, and an exit 2 % shorter, than with the release profile's "thin". The
@@ -35,7 +35,7 @@ export BATON_BUILD=${BATON_BUILD-$(git -C "$ROOT" describe --always --dirty --ab
 LTO='profile.release.lto="fat"'
 
 # Runs a cargo command (build, clippy) for the bare-metal target. The linker's flavour is given beside
-# .cargo/config.toml, whose flags cargo joins with these; a RUSTFLAGS variable would replace them.
+# .cargo/config.toml; cargo joins its flags with these; a RUSTFLAGS variable would replace them.
 bare_cargo() {
   local command=$1
   shift
@@ -45,7 +45,7 @@ bare_cargo() {
       --target-dir "$TARGET/bare" "$@"
     ;;
   debian)
-    # Clippy is called itself, since cargo would look for it beside rustup's cargo first.
+    # Clippy is called itself, since cargo would search for it beside rustup's cargo first.
     local program=(/usr/bin/cargo)
     [[ "$command" != clippy ]] || program=(/usr/bin/cargo-clippy)
     env -u RUSTFLAGS PATH="/usr/bin:$PATH" CARGO=/usr/bin/cargo RUSTC_BOOTSTRAP=1 "${program[@]}" "$command" --locked --quiet --release \
@@ -85,14 +85,14 @@ build_image() {
     cp "$BARE/hypervisor" "$TARGET/$name.debug.elf"
     objcopy --strip-all "$BARE/hypervisor" "$TARGET/$name.elf"
     touch -r "$BARE/hypervisor" "$TARGET/$name.elf"
-    say "target/$name.elf, $(stat -c %s "$TARGET/$name.elf") bytes"
+    report "target/$name.elf, $(stat -c %s "$TARGET/$name.elf") bytes"
   fi
 }
 
 build_hypervisor() { build_image baton; }
 
-# The test image, which has fault points. Its note says so behind the commit. Both images share what cargo has compiled,
-# but for the hypervisor's own package.
+# The test image, which has fault points. Its note states it behind the commit. Both images share what cargo has
+# compiled, but for the hypervisor's own package.
 build_faults() { BATON_BUILD=${BATON_BUILD:+$BATON_BUILD+test} build_image baton-faults --features faults,intel; }
 
 # The tiny guests are 64-bit programs that start in 32-bit mode. Multiboot loaders that know only ELF32 (QEMU's -kernel)
@@ -105,7 +105,7 @@ build_tiny_guests() {
     is_of_another "$GUESTS/$name.elf" "$BARE/$name" || continue
     objcopy --strip-all -O elf32-i386 "$BARE/$name" "$GUESTS/$name.elf"
     touch -r "$BARE/$name" "$GUESTS/$name.elf"
-    say "target/guests/$name.elf, $(stat -c %s "$GUESTS/$name.elf") bytes"
+    report "target/guests/$name.elf, $(stat -c %s "$GUESTS/$name.elf") bytes"
   done
 }
 
@@ -125,11 +125,11 @@ build_linux_programs() {
     --config "target.$HOST_TARGET.rustflags=[\"-Ctarget-feature=+crt-static\"]"
 }
 
-# The loader of guests that start from their own disk, beside the image, where the tool looks for it.
+# The loader of guests that start from their own disk, beside the image, where the tool searches for it.
 copy_loader() {
   is_stale "$TARGET/baton-loader" "$LINUX/baton-loader" || return 0
   objcopy --strip-all "$LINUX/baton-loader" "$TARGET/baton-loader"
-  say "target/baton-loader, $(stat -c %s "$TARGET/baton-loader") bytes"
+  report "target/baton-loader, $(stat -c %s "$TARGET/baton-loader") bytes"
 }
 
 # The static busybox of this machine.
@@ -157,8 +157,8 @@ copy_drivers() {
   done
 }
 
-# Copies the libraries of a program to where the dynamic loader of a tree looks by itself: a third argument names folders
-# that come before this machine's. The loader's own name is the line of ldd without an arrow.
+# Copies the libraries of a program to where the dynamic loader of a tree searches by itself: a third argument names
+# folders that come before this machine's. The loader's own name is the line of ldd without an arrow.
 copy_libraries() {
   local program=$1 tree=$2 library
   for library in $(LD_LIBRARY_PATH="${3:-}" ldd "$program" | grep -oE '(=> |^\s*)/[^ ]+' | grep -oE '/.*'); do
@@ -175,7 +175,7 @@ pack() {
   find "$tree" -exec touch -h -d @0 {} +
   (cd "$tree" && find . | LC_ALL=C sort | cpio --quiet --reproducible -o -H newc -R 0:0) >"$image.part"
   mv "$image.part" "$image"
-  say "target/guests/$(basename "$image"), $(stat -c %s "$image") bytes"
+  report "target/guests/$(basename "$image"), $(stat -c %s "$image") bytes"
 }
 
 # An initramfs of the agent as /init, and busybox with a link for each of its programs. Uncompressed: an emulated guest
@@ -254,8 +254,8 @@ build_kvm_initramfs() {
   pack "$tree" "$image"
 }
 
-# An initramfs of Linux's own perf with its libraries, busybox, a program whose profile is known, and the /init that
-# does what the command line says (guests/perf/init.sh).
+# An initramfs of Linux's own perf with its libraries, busybox, a program with a known profile, and the /init that
+# does what the command line asks (guests/perf/init.sh).
 build_perf_initramfs() {
   local tree="$GUESTS/perf" image="$GUESTS/perf.cpio" program target busybox
   program=$(command -v perf) || return 0
@@ -304,7 +304,7 @@ main() {
     bare_cargo clippy --package hypervisor --package tiny -- -D warnings
     bare_cargo clippy --package hypervisor --features faults,intel -- -D warnings
     ;;
-  *) refuse "'$1' is nothing to build: say hypervisor, faults, guests or lint, or nothing for everything" ;;
+  *) refuse "'$1' is nothing to build: give hypervisor, faults, guests or lint, or no argument for everything" ;;
   esac
 }
 

@@ -10,10 +10,10 @@
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-# shellcheck disable=SC2034 # read by say
+# shellcheck disable=SC2034 # read by report
 TASK="release"
-# shellcheck source=scripts/lib/say.sh
-. "$ROOT/scripts/lib/say.sh"
+# shellcheck source=scripts/lib/report.sh
+. "$ROOT/scripts/lib/report.sh"
 
 NO_COMMIT=3
 
@@ -50,13 +50,13 @@ main() {
   folder="$ROOT/target/releases/$release"
   if [[ ! -e "$folder/baton.elf" ]]; then
     if ! git -C "$ROOT" cat-file -e "$commit^{commit}" 2>/dev/null; then
-      say "release $release: this clone lacks its commit ${commit:0:12}; fetch the whole history" >&2
+      report "release $release: this clone lacks its commit ${commit:0:12}; fetch the whole history" >&2
       exit "$NO_COMMIT"
     fi
-    say "building release $release from commit ${commit:0:12}"
+    report "building release $release from commit ${commit:0:12}"
     build "$commit" "$folder"
   fi
-  say "release $release is under target/releases/$release"
+  report "release $release is under target/releases/$release"
 }
 
 main "$@"

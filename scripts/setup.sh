@@ -11,28 +11,28 @@
 #                           fetch), a full kernel with drivers of disks and network cards (70 MB), and for
 #                           `bench structure` LLVM's tools and cargo-mutants
 #
-# Installs packages with apt-get on Debian and Ubuntu; elsewhere says what is missing. Everything that is only a file
+# Installs packages with apt-get on Debian and Ubuntu; elsewhere reports what is missing. Everything that is only a file
 # (the kernels, the second QEMU) goes under target/ and is gone with `make clean`.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 TARGET="$ROOT/target"
-# shellcheck disable=SC2034 # read by say
+# shellcheck disable=SC2034 # read by report
 TASK="set-up"
-for part in say packages kernels toolchain; do
+for part in report packages kernels toolchain; do
   # shellcheck source=/dev/null
   . "$ROOT/scripts/lib/$part.sh"
 done
 
-# What the host needs to build and run Baton: the emulator, what goes into the initramfs, a linker, a C library to link
-# with.
+# Packages that the host needs to build and run Baton: the emulator, what goes into the initramfs, a linker, a C library
+# to link with.
 PACKAGES=(qemu-system-x86 busybox-static cpio xz-utils binutils gcc libc6-dev make git ca-certificates)
-# What only tests need: Bochs is a second emulator; gdb opens core files of guests; grub-mkrescue makes discs that boot
-# by BIOS and UEFI; shellcheck reads scripts.
+# Packages that only tests need: Bochs is a second emulator; gdb opens core files of guests; grub-mkrescue makes discs
+# that boot by BIOS and UEFI; shellcheck reads scripts.
 TEST_PACKAGES=(bochs bochsbios vgabios gdb grub-common grub-pc-bin grub-efi-amd64-bin xorriso mtools ovmf shellcheck)
-# What benches and tests use where it can be had: Linux's own profiler, for guests.
+# Optional packages of benches and tests: Linux's own profiler, for guests.
 PERF_PACKAGE=linux-perf
-# What tests use where it can be had: a browser to open the timeline's page.
+# Optional packages of tests: a browser to open the timeline's page.
 BROWSER_PACKAGE=chromium
 
 # The stamp holds this, so that a changed script runs again.
@@ -46,7 +46,7 @@ is_done() {
   [[ -f "$stamp" && "$(<"$stamp")" == "$(fingerprint)" ]] && have qemu-system-x86_64 && have cargo
 }
 
-# What a distribution whose packages this script does not know has to bring itself.
+# Reports what is missing on a distribution with packages that this script does not know.
 check_other_distribution() {
   local missing=()
   have qemu-system-x86_64 || missing+=("qemu-system-x86_64 (QEMU for x86-64, 7.2 or newer)")
@@ -59,7 +59,7 @@ check_other_distribution() {
     missing+=("a Linux kernel at target/kernels/default/vmlinuz (bzImage; built in: KVM guest support, a serial console; \
 drivers of NVMe and virtio-net, or their modules under lib/modules beside it)")
   ((${#missing[@]})) || return 0
-  say "this script installs packages on Debian and Ubuntu only; here ($(distribution)) these are missing:" >&2
+  report "this script installs packages on Debian and Ubuntu only; here ($(distribution)) these are missing:" >&2
   printf '  - %s\n' "${missing[@]}" >&2
   exit 1
 }
@@ -81,26 +81,26 @@ set_up_test() {
   choose_checkers
   on_debian_or_ubuntu || return 0
   install_packages "${TEST_PACKAGES[@]}"
-  (install_packages "$BROWSER_PACKAGE") || say "no Chromium to be had here: nobody opens the timeline's page in a browser"
+  (install_packages "$BROWSER_PACKAGE") || report "no Chromium to be had here: no browser opens the timeline's page"
   if [[ "$(distribution)" == debian ]]; then
-    (install_packages "$PERF_PACKAGE") || say "no linux-perf to be had here: no guest is profiled by its own perf"
-    second_kernel || say "$(release_codename)-backports is out of reach: one kernel only"
+    (install_packages "$PERF_PACKAGE") || report "no linux-perf to be had here: no guest is profiled by its own perf"
+    second_kernel || report "$(release_codename)-backports is out of reach: one kernel only"
   fi
-  axe_core || say "no axe-core $AXE_RELEASE to be had here (by npm): it does not check the service's page"
-  promtool || say "no promtool to be had here: nobody checks metrics and alert rules but our own tests"
-  kexec_tools || say "no kexec-tools to be had here: nothing is tested that replaces a running Linux"
-  nbdkit || say "no nbdkit to be had here: no guest has a disk behind a server in another guest"
-  newer_qemu || say "no QEMU 10 to be had here: tests run with QEMU $(qemu_major qemu-system-x86_64) only"
-  say "kernels: $(cd "$TARGET/kernels" && echo [0-9]*), default $(readlink "$TARGET/kernels/default")"
+  axe_core || report "no axe-core $AXE_RELEASE to be had here (by npm): it does not check the service's page"
+  promtool || report "no promtool to be had here: only our own tests check metrics and alert rules"
+  kexec_tools || report "no kexec-tools to be had here: nothing is tested that replaces a running Linux"
+  nbdkit || report "no nbdkit to be had here: no guest has a disk behind a server in another guest"
+  newer_qemu || report "no QEMU 10 to be had here: tests run with QEMU $(qemu_major qemu-system-x86_64) only"
+  report "kernels: $(cd "$TARGET/kernels" && echo [0-9]*), default $(readlink "$TARGET/kernels/default")"
 }
 
 set_up_all() {
   set_up_test
-  coverage_tools || say "no llvm-tools to be had here: 'bench structure' leaves out the lines that tests execute"
-  mutants || say "no cargo-mutants to be had here: 'bench structure' leaves out the mutants that tests catch"
+  coverage_tools || report "no llvm-tools to be had here: 'bench structure' leaves out the lines that tests execute"
+  mutants || report "no cargo-mutants to be had here: 'bench structure' leaves out the mutants that tests catch"
   on_debian_or_ubuntu || return 0
-  full_kernel || say "no full kernel to be had here: no guest has drivers of network cards"
-  crash_with_symbols || say "no crash or no debug symbols to be had here: no guest's core is opened by crash"
+  full_kernel || report "no full kernel to be had here: no guest has drivers of network cards"
+  crash_with_symbols || report "no crash or no debug symbols to be had here: no guest's core is opened by crash"
 }
 
 second_kernel() {
@@ -110,13 +110,13 @@ second_kernel() {
 
 main() {
   local task=${1:-demo}
-  [[ "$task" =~ ^(demo|test|all)$ ]] || refuse "'$task' is nothing to set up for: say demo, test or all"
+  [[ "$task" =~ ^(demo|test|all)$ ]] || refuse "'$task' is nothing to set up for: give demo, test or all"
   is_done "$task" && return 0
   mkdir -p "$TARGET/setup"
-  say "preparing this machine for 'make ${task/#all/test-all}' (once; the first time takes some minutes)"
+  report "preparing this machine for 'make ${task/#all/test-all}' (once; the first time takes some minutes)"
   "set_up_$task"
   fingerprint >"$(stamp_of "$task")"
-  say "done"
+  report "done"
 }
 
 main "$@"

@@ -13,16 +13,16 @@
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-# shellcheck disable=SC2034 # read by say
+# shellcheck disable=SC2034 # read by report
 TASK="test-all"
-# shellcheck source=scripts/lib/say.sh
-. "$ROOT/scripts/lib/say.sh"
+# shellcheck source=scripts/lib/report.sh
+. "$ROOT/scripts/lib/report.sh"
 
 # Inputs of each property, and milliseconds of each fuzz target.
 CASES=4096
 FUZZ_MS=30000
 
-# What is tested: the commit, and what differs from it.
+# The tested source: the commit, and the changes on top of it.
 state() {
   local commit changes
   commit=$(git rev-parse --short=12 HEAD)
@@ -32,7 +32,7 @@ state() {
 
 boots() { cargo test --locked --quiet "$@"; }
 
-# The groups of boots, as their names say.
+# The groups of boots, by name.
 groups() {
   boots "$@" --test boots -- --list --ignored | sed -n 's/^long::\([a-z_]*\)::.*/\1/p' | sort -u
 }
@@ -63,7 +63,7 @@ main() {
       summary+=("$(printf '%-12s passed before, in %d s' "$part" "$(<"$memory/$part")")")
       continue
     fi
-    say "$part"
+    report "$part"
     start=$SECONDS result=passed
     run_part "$part" "$@" || result=FAILED
     summary+=("$(printf '%-12s %s in %d s' "$part" "$result" "$((SECONDS - start))")")
@@ -72,7 +72,7 @@ main() {
   printf '\n'
   printf '  %s\n' "${summary[@]}"
   ((failures == 0)) || refuse "$failures of ${#summary[@]} parts failed"
-  say "all ${#summary[@]} parts passed"
+  report "all ${#summary[@]} parts passed"
 }
 
 main "$@"

@@ -10,12 +10,12 @@
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-# shellcheck disable=SC2034 # read by say
+# shellcheck disable=SC2034 # read by report
 TASK="test"
-# shellcheck source=scripts/lib/say.sh
-. "$ROOT/scripts/lib/say.sh"
+# shellcheck source=scripts/lib/report.sh
+. "$ROOT/scripts/lib/report.sh"
 
-# What lanes leave for the summary: a line per step, and what a failed one printed.
+# The lanes' results for the summary: a line per step, and the output of a failed one.
 NOTES="$ROOT/target/test"
 
 # Runs a command as the named step, and notes how it went and how long it took.
@@ -24,7 +24,7 @@ step() {
   shift
   "$@" || result=FAILED
   printf '%-28s %s in %d s\n' "$name" "$result" "$((SECONDS - start))" >>"$NOTES/steps"
-  say "$name: $result in $((SECONDS - start)) s"
+  report "$name: $result in $((SECONDS - start)) s"
 }
 
 # The same in a lane: what it prints is shown when it ends, and only if it failed.
@@ -35,9 +35,9 @@ lane_step() {
   if grep -q "^$name .*FAILED" "$NOTES/steps"; then cat "$log"; else tail -n 1 "$log"; fi
 }
 
-# What this machine keeps from being tested, a line each.
+# The tests that this machine cannot run, a line each.
 say_what_is_left_out() {
-  [[ -w /dev/kvm ]] || say "no KVM here: boots run in QEMU's emulator (TCG)"
+  [[ -w /dev/kvm ]] || report "no KVM here: boots run in QEMU's emulator (TCG)"
   is_there "no QEMU 10 here: nothing is tested with an emulated x2APIC" test -x target/qemu-10/qemu-system-x86_64
   is_there "no Bochs here: no rule is tried in a second emulator" has_bochs
   is_there "no 6.1 kernel here: guests are not Linux 6.1" test -e target/kernels/6.1/vmlinuz
@@ -61,12 +61,12 @@ has_promtool() { have promtool || [[ -x target/prometheus/usr/bin/promtool ]]; }
 
 has_browser() { have chromium || have google-chrome; }
 
-# Says the line unless the command succeeds.
+# Reports the line unless the command succeeds.
 is_there() {
   local line=$1
   shift
   "$@" && return
-  say "left out: $line"
+  report "left out: $line"
   printf '%s\n' "$line" >>"$NOTES/left-out"
 }
 
@@ -92,7 +92,7 @@ build_boots() {
 # Keeps what it prints, so that the summary can repeat why boots failed.
 run_boots() { cargo test --locked --quiet "$@" --test boots | tee "$NOTES/boots.log"; }
 
-# Goals whose figures are instructions or bytes, the same in each run. The tool is the one that the tests have built:
+# Goals with figures in instructions or bytes, the same in each run. The tool is the one that the tests have built:
 # without them, its dependencies would be built again with fewer features.
 check_figures() {
   cargo test --locked --quiet "$@" --lib --bins --tests --no-run &&
@@ -134,7 +134,7 @@ main() {
   printf '{"bench":"test","goal":"test_minutes","value":%d.%02d,"unit":"min","modelled":false}\n' \
     "$((SECONDS / 60))" "$((SECONDS % 60 * 100 / 60))"
   ((failures == 0)) || refuse "$failures of $steps steps failed"
-  say "all $steps steps passed"
+  report "all $steps steps passed"
 }
 
 main "$@"

@@ -37,7 +37,7 @@ pub(super) static BENCH: Bench = Bench {
 const ACCESSES: &str = "accesses per byte";
 const SHARE: &str = "share";
 const POLICIES: [&str; 2] = ["byte", "fifo"];
-/// Disks whose lines are the source's storm.
+/// Disks that cause the log lines of the source's storm.
 const DISKS: usize = 600;
 
 fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {

@@ -96,7 +96,7 @@ impl Debugger {
         let address = self.breakpoint.take().context("the machine has no breakpoint")?;
         let stopped = self.answer("c", timeout).with_context(|| format!("the machine did not come to {address:#x}"))?;
         if !stopped.starts_with(['T', 'S']) {
-            bail!("the machine did not stop at {address:#x}; the emulator's debugger says {stopped:?}");
+            bail!("the machine did not stop at {address:#x}; the emulator's debugger printed {stopped:?}");
         }
         self.order(&format!("z1,{address:x},1"))
     }

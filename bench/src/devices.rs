@@ -48,7 +48,7 @@ const XAPIC: &str = "apic=xapic";
 const BLACKOUTS: usize = 1000;
 const QUICK_BLACKOUTS: usize = 20;
 const BLACKOUT_CPUS: u32 = 2;
-/// Goals whose guest is Linux.
+/// Goals with Linux as guest.
 const WITHOUT_LINUX: [&str; 3] = ["msi_delivery_instructions", "dma_in_blackout", "register_writes_in_blackout"];
 const UNITS: [(Iommu, &str); 2] = [(Iommu::Amd, "amd-vi"), (Iommu::Intel, "vt-d")];
 

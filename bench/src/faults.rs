@@ -4,7 +4,7 @@
 //! A host of three CPUs is asked for an update again and again, and each new image fails in the same way
 //! (`selftest=update:…`). In each of these roll-backs the two CPUs that have not failed wait at one point of their way
 //! to the new image or back (`selftest=update:wait:each`), at the next one each time, while the CPU that was back first
-//! sends them NMIs. Both images are the test image for that. The host tells how many came on their way. A roll-back
+//! sends them NMIs. Both images are the test image for that. The host logs how many came on their way. A roll-back
 //! counts if at least one did, and is survived if the host answers, the image is the same one, as much memory is free
 //! as before, and the guest, which checks its memory and clock on all its vCPUs, has lost nothing.
 //!
@@ -69,7 +69,7 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     for (machine, fault) in FAULTS.into_iter().enumerate() {
         let share = (machine + 1) * wanted / FAULTS.len();
         if let Err(error) = roll_back(context, fault, share, &mut tally) {
-            // What this machine was to try has not been survived.
+            // The roll-backs that this machine was to try were not survived.
             context.note(&format!("faults: {fault}: {error:#}"));
             tally.tried = tally.tried.max(share);
         }

@@ -2,10 +2,10 @@
 //! `frames`: the cost of the account of memory: bytes of metadata written and instructions, before the first
 //! guest and in all.
 //!
-//! Hosts of 1 to 512 GiB boot one small guest by each policy in an emulator whose time stamp counter counts
+//! Hosts of 1 to 512 GiB boot one small guest by each policy in an emulator with a time stamp counter that counts
 //! instructions; their memory is taken from the machine below only where it is touched. Each boots once, since
 //! instructions repeat. Where records would take more memory than this machine has, and for 12 TiB, a model computes
-//! the figures and says so.
+//! the figures, which are marked as modelled.
 
 mod boot;
 mod model;

@@ -39,7 +39,7 @@ pub(super) const COMMAND_LINE: &str = "console=ttyS0 agent=wait";
 
 const MEMORY: Size = Size::mebibytes(256);
 const RATIO_GOAL: &str = "guest_boot_ratio";
-/// The kernels, the one whose ratio is the goal first.
+/// The kernels; the one with the goal's ratio is first.
 const KERNELS: [&str; 2] = ["6.12", "6.1"];
 const GOAL_KERNEL: &str = KERNELS[0];
 

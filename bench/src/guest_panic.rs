@@ -3,10 +3,10 @@
 //! whether busy guests are ever taken for panicked ones.
 //!
 //! - **Neighbour.** A machine of one CPU, in instructions (`-icount shift=0`), so that other load does not count.
-//!   A guest has panicked and is throttled; another computes and says how much it got done, first beside it, then
+//!   A guest has panicked and is throttled; another computes and prints how much it got done, first beside it, then
 //!   alone.
 //! - **Watch.** Busy guests for some minutes (`--minutes`, 3 by default): spin loops, user space that polls the clock,
-//!   a kernel that idles by polling, a mix of computing, system calls, memory and naps. Each accusation is a false
+//!   a kernel that idles by polling, a mix of computing, system calls, memory and sleeps. Each accusation is a false
 //!   alarm.
 //! - **Notice.** Then another guest panics among them, without a driver to report it: the time from its last line to
 //!   the host's event, both by the tool's clock.

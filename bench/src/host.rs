@@ -103,7 +103,7 @@ impl Hosted {
         .map(|(at, ())| at)
     }
 
-    /// Waits for a line of the guest's that contains `text`; returns when its end arrived. Earlier lines are forgotten.
+    /// Waits for a line of the guest's that contains `text`; returns when its end arrived. Earlier lines are dropped.
     pub fn wait_line(&mut self, text: &str) -> Result<Duration> {
         self.collect_lines(text).map(|(at, _)| at)
     }

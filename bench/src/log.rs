@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `log`: the instructions that a record of the log takes from the CPU that logs.
 //!
-//! A host without guests measures itself (`measure=log`) in an emulator whose time stamp counter counts
+//! A host without guests measures itself (`measure=log`) in an emulator with a time stamp counter that counts
 //! instructions: the median of 101 calls of each kind, from the call to its return, in a ring that is full and
 //! therefore gives up its oldest record for each new one. Nothing is printed meanwhile, as when the host runs: what the
 //! UART does is not in it, and `console=none` beside `console=ttyS0` shows that.
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_says_something_else_is_an_error() {
+    fn a_host_that_logs_something_else_is_an_error() {
         assert!(read(&texts(&["log-cost: string nine"])).is_err());
         assert!(read(&texts(&["log-cost: literal 9", "log-cost: done"])).is_err());
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `panic`: the cost of a machine whose host has panicked.
+//! `panic`: the cost of a machine with a host that has panicked.
 //!
 //! Hosts of 1, 2 and 8 CPUs, all in their loops, are made to panic through the control channel
 //! (`selftest=panic-when-asked`), `panic=spin` and `panic=halt` alternating. Beside them stock Linux directly in the
-//! same emulator, panicked by its agent through sysrq with `panic=0`, and the emulator's own floor: a machine whose
-//! boot sector halts it with interrupts off.
+//! same emulator, panicked by its agent through sysrq with `panic=0`, and the emulator's own floor: a machine with
+//! a boot sector that halts it with interrupts off.
 //!
 //! - `cpu_seconds`: CPU time of the emulator's process over 60 s, from a second after the report's last line on,
 //!   by the scheduler's account in nanoseconds.
@@ -99,7 +99,7 @@ fn report_size(report: &mut Report<'_>, cpus: u32, runs: Runs) -> Result<(f64, f
         Figure::measured(format!("{variant} {cpus}"), metric, unit, runs)
     };
     if median(&runs.spin_instructions) == Some(0.0) || median(&runs.linux) == Some(0.0) {
-        bail!("the baseline did nothing at all: what it is compared with would look infinitely worse");
+        bail!("the baseline did nothing at all: what it is compared with would appear infinitely worse");
     }
     let cpu = report.compared(
         figure("halt", "cpu_seconds", "s", &runs.halt),

@@ -27,7 +27,7 @@ const INSTRUCTIONS: &str = "instructions";
 const RATIO: &str = "ratio";
 /// Samples of a switch in one run.
 const SAMPLES: u32 = 200;
-/// Seconds that each guest counts in: the first and the last may not be everybody's.
+/// Seconds that each guest counts in: some guests may not count in all of the first and the last.
 const SECONDS: u32 = 2;
 const WEIGHTS: [(&str, u32); 4] = [("a", 1), ("b", 1), ("c", 2), ("d", 4)];
 /// Longest time for one machine.
@@ -72,7 +72,7 @@ fn switch(context: &Context) -> Result<f64> {
 pub(super) fn median_switch(console: &str) -> Result<f64> {
     let row = console.lines().find_map(|line| line.trim().strip_prefix("turns: switch "));
     let median = row.and_then(|row| row.split(' ').find_map(|field| field.strip_prefix("median=")?.parse().ok()));
-    median.with_context(|| format!("the guest `turns` did not say what a switch takes:\n{console}"))
+    median.with_context(|| format!("the guest `turns` did not print what a switch takes:\n{console}"))
 }
 
 /// Four guests of different weight compute; their shares, in the order of [`WEIGHTS`].

@@ -20,7 +20,7 @@ use super::context::Build;
 /// lab's: QEMU 10's emulated x2APIC ends the emulator with "Bad icount read".
 pub(super) const COUNT_INSTRUCTIONS: [&str; 4] = ["-icount", "shift=0,sleep=off", "-cpu", "max,-x2apic"];
 
-/// A host to boot. A bench says what differs from [`HostSetup::new`].
+/// A host to boot. A bench states the differences from [`HostSetup::new`].
 #[derive(Clone, Debug)]
 pub(super) struct HostSetup {
     pub cpus: u32,
@@ -112,7 +112,7 @@ pub(super) fn temporary_folder() -> Result<TempDir> {
     tempfile::tempdir().context("no temporary folder can be made")
 }
 
-/// A guest of one vCPU that starts with its host. A bench says what differs.
+/// A guest of one vCPU that starts with its host. A bench states the differences.
 pub(super) fn guest(name: &str, kernel: PathBuf, memory: Size) -> Guest {
     Guest { hung_s: 0, ..Guest::new(name, kernel, memory) }
 }

@@ -2,9 +2,9 @@
 //! `structure`: how well the sources are parted and tested; no machine is started.
 //!
 //! Imports, cycles and lengths of files are read from the sources ([`layers`], [`modules`], [`files`]). End-to-end
-//! tests hold the same rules by the same code. Two figures say how well host tests cover the protocol of an update: the
-//! lines that they execute (`coverage`, not with `--quick`), and the changes to it that they notice (`mutants`, only
-//! with `--all`).
+//! tests hold the same rules by the same code. Two figures show how well host tests cover the protocol of an update:
+//! the lines that they execute (`coverage`, not with `--quick`), and the changes to it that they notice (`mutants`,
+//! only with `--all`).
 
 use std::fs;
 

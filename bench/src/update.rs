@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `update`: how long guests stand still while the hypervisor is replaced under them.
 //!
-//! | variant | what |
+//! | variant | measurement |
 //! |---|---|
 //! | `2 CPUs` | by the machine's clock, as guests see it (the longest that one of their CPUs was away) and by its report |
 //! | `icount, …` | in instructions, which repeat: from the first CPU that leaves its guests to the last one back |
 //! | `rolled back` | from the order to leave the guests to the last CPU back, when the new image fails |
-//! | `linux to linux` | what a host of stock Linux takes for kexec, at least: no guest and no state |
+//! | `linux to linux` | the least time that a host of stock Linux takes for kexec: no guest and no state |
 //! | `128 CPUs` | modelled from the instructions of each step and the latencies of real CPUs |
 //!
 //! An update in which a CPU waited too long is rolled back, and guests stood still all the same: its blackout counts as
@@ -32,7 +32,7 @@ mod model;
 use hosted::{Attempt, Clock, Hosted, Setup};
 
 const INSTRUCTIONS: &str = "instructions";
-/// Updates of a real-time host, and of one whose instructions are counted.
+/// Updates of a real-time host, and of one with counted instructions.
 const UPDATES: usize = 100;
 const COUNTED_UPDATES: usize = 3;
 /// Number of times that each way to fail is tried.

@@ -179,7 +179,7 @@ pub enum Command {
     Timeline(TimelineArgs),
     /// Show a running host's CPUs and guests live: CPU time, waiting vCPUs, exits by kind, memory
     Top(TopArgs),
-    /// Pass bytes between standard input and output and a host: what ssh: runs on the far side
+    /// Pass bytes between standard input and output and a host: the command that ssh: runs on the far side
     Relay,
     /// Describe a running host
     Info {
@@ -198,7 +198,7 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
         arguments: Vec<OsString>,
     },
-    /// Print what makes a shell complete this program's commands and options
+    /// Print the script by which a shell completes this program's commands and options
     Completions {
         /// The shell
         shell: Shell,

@@ -72,7 +72,7 @@ pub fn signed(mut bundle: Vec<u8>, key: &SecretKey) -> Vec<u8> {
 /// Checks whether a host would accept the bundle: its seal, and the image in it. Sends nothing.
 pub fn check_for(file: &[u8], host: &HostInfo, is_downgrade: bool) -> Result<()> {
     let keys = image::keys_of(host)?;
-    let trust = if keys.is_empty() { Trust::Anybody } else { Trust::Keys(&keys) };
+    let trust = if keys.is_empty() { Trust::Any } else { Trust::Keys(&keys) };
     seal::judge_bundle(file, image::digest, trust).map_err(|error| anyhow!("{error}; {}", error.hint_of_bundle()))?;
     let bundle = Bundle::parse(file)?;
     let name = bundle.manifest().host.image.as_deref();
@@ -208,7 +208,8 @@ mod tests {
         assert_eq!(image("image = 'none'"), None);
     }
 
-    /// The bundle of a host.toml with these lines, and its image of this security version, which key 1 has signed.
+    /// Returns the bundle of a host.toml with these lines, and its image of this security version, which key 1 has
+    /// signed.
     fn bundle_with(lines: &str, security_version: u32) -> Vec<u8> {
         let folder = tempfile::tempdir().expect("a folder");
         let image = image::seal_new(&test_image(security_version, 3, 4), Some(&key(1))).expect("an image");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One conversation with a host: requests and their answers, and messages that the host sends unasked.
+//! A client's session with a host: requests and their answers, and messages that the host sends unasked.
 //!
 //! The peer may be a broker's `control.sock` or the host's own stream; the protocol is the same. The line may lose,
-//! add or garble bytes: what arrives damaged is skipped, and [`asking`] decides which requests are repeated.
+//! add or garble bytes: damaged frames are skipped, and [`asking`] decides which requests are repeated.
 
 use std::collections::VecDeque;
 use std::io;
@@ -40,19 +40,19 @@ use session::Signing;
 
 /// The time after which a line that takes no byte counts as broken.
 const STUCK: Duration = Duration::from_secs(20);
-/// The silence after which a host that is far away is asked whether it is still there.
-const SILENCE: Duration = Duration::from_secs(30);
+/// The time without a message after which a host without a broker is asked whether it is still there.
+const CHECK_AFTER: Duration = Duration::from_secs(30);
 /// The most bytes that wait in a host for its line.
 const HOST_QUEUE_BYTES: usize = 64 << 10;
-/// The same as long as it sends nothing unasked.
+/// The most bytes that wait in a host for its line as long as it sends nothing unasked.
 const HOST_ANSWERS_BYTES: usize = 4 * MAX_FRAME_BYTES;
 /// The most messages that wait for the caller while consoles' output is kept: 1 KiB each.
 const MAX_WAITING: usize = 4096;
 
-/// One conversation with a host.
+/// A client of one host.
 pub struct Client {
     line: Line,
-    /// Where the host is, if no broker is known to be between.
+    /// The host's address, if no broker is known to be between.
     address: Option<Address>,
     decoder: Box<Decoder>,
     /// Messages that came while an answer was waited for.
@@ -60,7 +60,7 @@ pub struct Client {
     responses: VecDeque<Response>,
     last_id: u32,
     damage: Damage,
-    /// Bytes of consoles that found too many messages before them.
+    /// Bytes of consoles that were dropped because too many messages waited.
     lost_output: u64,
     subscription: Subscription,
     last_heard: Instant,
@@ -107,7 +107,7 @@ impl Client {
     }
 
     /// Returns the next answer to a request of [`Self::send`]; an error if none comes within `timeout`. An answer with
-    /// the number 0 is to what the host could not read.
+    /// the number 0 is to bytes that the host could not read.
     pub fn answer(&mut self, timeout: Duration) -> Result<Response> {
         let deadline = Instant::now() + timeout;
         self.response(deadline)?.ok_or_else(|| self.no_answer(timeout))
@@ -123,7 +123,7 @@ impl Client {
             if let Some(stream) = self.streams.pop_front() {
                 return Ok(Some(stream));
             }
-            let asked = self.last_heard + SILENCE;
+            let asked = self.last_heard + CHECK_AFTER;
             if self.address.is_some() && Instant::now() >= asked {
                 self.info()?;
             } else if !self.receive(deadline.min(asked))? && Instant::now() >= deadline {
@@ -149,7 +149,7 @@ impl Client {
         std::mem::take(&mut self.lost_output)
     }
 
-    /// The caller handles signals: the line leaves them to it.
+    /// Leaves signals to the caller: the line does not handle them any more.
     pub fn handles_signals(&self) {
         self.line.leave_signals();
     }
@@ -161,7 +161,7 @@ impl Client {
     }
 
     fn next_id(&mut self) -> u32 {
-        // 0 is the number of answers to what the host could not read.
+        // 0 is the number of answers to bytes that the host could not read.
         self.last_id = self.last_id.checked_add(1).unwrap_or(1);
         self.last_id
     }
@@ -175,7 +175,7 @@ impl Client {
         Ok(bytes)
     }
 
-    /// Writes bytes, and takes in what comes meanwhile: the host may be unable to take more before.
+    /// Writes bytes, and reads those that arrive meanwhile: the host may be unable to take more before.
     fn transmit(&mut self, mut bytes: &[u8]) -> Result<()> {
         let mut deadline = Instant::now() + STUCK;
         while !bytes.is_empty() {
@@ -219,7 +219,8 @@ impl Client {
         self.take_in().map(|()| true)
     }
 
-    /// Takes in what has come. A message of another version is an error, damage is not: the next frame may be whole.
+    /// Decodes the bytes that have come. A message of another version is an error, damage is not: the next frame may be
+    /// whole.
     fn take_in(&mut self) -> Result<()> {
         let mut buffer = [0; 16 * 1024];
         let Some(count) = self.line.read(&mut buffer).map_err(|error| broken(&error))? else {
@@ -256,7 +257,7 @@ impl Client {
         NoAnswer { seconds: timeout.as_secs_f64(), damage: self.damage, place: self.place_hint() }.into()
     }
 
-    /// The end of an error: what may be wrong with the line.
+    /// Returns the end of an error message: the likely fault of the line.
     fn place_hint(&self) -> String {
         match &self.address {
             Some(address) => format!("; {address}: {}", connection::hint(address)),
@@ -287,7 +288,7 @@ fn unexpected(reply: &ReplyBody) -> String {
     format!("the host answered something else ({reply:?}); use tool and host of one release")
 }
 
-/// Returns a number that no other conversation is likely to be near.
+/// Returns a number that no other client of the host is likely to be near.
 fn some_number() -> u32 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // Small enough for three bytes in a frame.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `host.toml`: the operator's configuration of a host and its guests.
 //!
-//! `read` reads typed values and notes what is wrong with them, `check` knows the keys and what their values can be.
-//! Everything that is wrong is reported at once: file, line, column, item, reason, and a hint.
+//! `read` reads typed values and notes mistakes in them, `check` knows the keys and their possible values.
+//! All mistakes are reported at once: file, line, column, item, reason, and a hint.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -84,7 +84,7 @@ pub struct Host {
 /// The image by which a restart replaces the running one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Image {
-    /// The one that the host is started with.
+    /// The image that the host is started with.
     #[default]
     Usual,
     /// Another.
@@ -93,13 +93,13 @@ pub enum Image {
     None,
 }
 
-/// What a guest starts.
+/// The kernel that a guest starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Boot {
     /// Its kernel.
     #[default]
     Kernel,
-    /// The kernel that is installed on a disk of its own. `kernel` is a Linux that looks for it.
+    /// The kernel that is installed on a disk of its own. `kernel` is a Linux that searches for it.
     Disk {
         /// The folder with the drivers of that Linux.
         drivers: PathBuf,
@@ -119,7 +119,7 @@ pub struct Guest {
     pub initrd: Option<PathBuf>,
     /// Files handed over as modules.
     pub modules: Vec<PathBuf>,
-    /// What it starts.
+    /// The kernel that it starts.
     pub boot: Boot,
     /// Its kernel's command line.
     pub cmdline: String,
@@ -151,14 +151,14 @@ pub struct Guest {
     pub vsock: Option<VsockConfig>,
     /// The CPU that it sees.
     pub cpu: CpuModel,
-    /// What its SMBIOS tables state (`uuid`, `serial`, `oem_strings`).
+    /// The strings and the UUID of its SMBIOS tables (`uuid`, `serial`, `oem_strings`).
     pub smbios: SmbiosConfig,
     /// Its disks (`disk`).
     pub disks: Vec<DiskConfig>,
 }
 
 impl Guest {
-    /// A guest of one vCPU; all else is as where `host.toml` states nothing.
+    /// Returns a guest of one vCPU, and all else by default.
     pub fn new(name: &str, kernel: PathBuf, memory: Size) -> Self {
         Self {
             name: name.to_owned(),

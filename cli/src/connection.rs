@@ -27,7 +27,7 @@ use crate::running;
 /// Opens a line to the host at this address.
 ///
 /// # Errors
-/// The reason, with a hint: no such device, no permission, in use, nobody there.
+/// The reason, with a hint: no such device, no permission, in use, no host there.
 pub fn open(address: &Address) -> Result<Line> {
     match address {
         Address::Lab(name) => network::unix(&running::control_socket_of(name)?),
@@ -41,7 +41,7 @@ pub fn open(address: &Address) -> Result<Line> {
     }
 }
 
-/// The rate of the slowest part of a line, as far as its address states it.
+/// Returns the rate of the slowest part of a line, as far as its address states it.
 fn slowest(address: Option<&Address>) -> u32 {
     match address {
         Some(Address::Tty { baud, .. }) => *baud,
@@ -50,7 +50,7 @@ fn slowest(address: Option<&Address>) -> u32 {
     }
 }
 
-/// What may be wrong when nothing answers at an address.
+/// Returns the likely cause where nothing answers at an address.
 pub fn hint(address: &Address) -> &'static str {
     match address {
         Address::Lab(_) => "see its log in the terminal of `baton up`",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A question before what ends guests: `--yes` answers it, and so does the operator on a terminal.
+//! A question before an order that ends guests: `--yes` answers it, or the operator on a terminal.
 
 use std::io::{self, BufRead, IsTerminal as _, Write};
 
@@ -28,7 +28,7 @@ impl Consent {
     /// Asks whether the guests that run may end, if any does: `list` finds out which there are.
     ///
     /// # Errors
-    /// They may not, or there is nobody to ask.
+    /// They may not, or there is no terminal to ask at.
     pub fn obtain(self, list: impl FnOnce() -> Result<Vec<VmInfo>>, ending: Ending<'_>) -> Result<()> {
         if self.yes {
             return Ok(());
@@ -46,7 +46,7 @@ impl Consent {
     }
 }
 
-/// Names of guests that would end.
+/// Returns the names of guests that would end.
 fn running<'a>(vms: impl Iterator<Item = (&'a str, VmState)>, guests: Option<&[String]>) -> Vec<String> {
     let is_alive = |(_, state): &(&str, VmState)| !state.has_ended();
     let is_meant = |(name, _): &(&str, VmState)| guests.is_none_or(|guests| guests.iter().any(|guest| guest == name));

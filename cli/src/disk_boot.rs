@@ -15,10 +15,10 @@ use crate::drivers::Drivers;
 pub const NAME: &str = "disk-boot.cpio";
 /// The word of the command line by which the loader knows its disk (`loader/src/main.rs`).
 const SERIAL: &str = "baton.disk=";
-/// What the drivers below ask the kernel's cryptography and character sets for by names that are no modules'.
+/// Modules that the drivers below request by names of algorithms and character sets, not of modules.
 const HELPERS: [&str; 6] = ["crc32c_generic", "crc32c_intel", "nls_ascii", "nls_cp437", "nls_iso8859-1", "nls_utf8"];
 const DISKS: [&str; 3] = ["virtio_pci", "virtio_blk", "nvme"];
-/// Those that the loader mounts.
+/// The drivers of file systems that the loader mounts.
 const FILE_SYSTEMS: [&str; 3] = ["ext4", "xfs", "vfat"];
 const PROGRAM: u32 = 0o100_755;
 

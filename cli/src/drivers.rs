@@ -71,7 +71,7 @@ impl Drivers {
         Ok(Self { folder: tree.to_owned(), release, modules, built_in })
     }
 
-    /// The folder of the release.
+    /// Returns the folder of the release.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -85,7 +85,7 @@ impl Drivers {
     /// Returns an archive with these modules and all that they depend on; those that are built in need none.
     ///
     /// # Errors
-    /// A module that the kernel does not have, or whose file cannot be read.
+    /// A module that the kernel does not have, or a file of one that cannot be read.
     pub fn archive(&self, names: &[&str]) -> Result<Vec<u8>> {
         let mut ordered = Vec::new();
         let mut visited = BTreeSet::new();

@@ -6,7 +6,7 @@
 //!  host ◄── registers, layout ── fetch: memory that is not zero, eight requests at a time ──► file
 //!                                                                                              │
 //!                            mappings: the guest's own page tables, read from the file ◄───────┤
-//!                            elf: header, notes, what is where                        ────────►┘
+//!                            elf: header, notes, places of memory                     ────────►┘
 //! ```
 //!
 //! The file is ELF's ET_CORE (System V ABI, chapters 4 and 5): a note per CPU with its registers, and a PT_LOAD
@@ -34,13 +34,13 @@ mod tests;
 
 use image::Image;
 
-/// The time for which the host holds a guest for us without a request: longer than we are ever silent, since we ask
-/// again after five seconds, and what the line takes.
+/// The time for which the host holds a guest for us without a request. It is longer than the time between two of our
+/// requests, which is five seconds at most, and the time that the line takes.
 const HOLD: Duration = Duration::from_secs(15);
 /// The time limit for a guest's vCPUs to stop.
-const STILL_TIMEOUT: Duration = Duration::from_secs(10);
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// The interval between two requests for their state.
-const STILL_INTERVAL: Duration = Duration::from_millis(20);
+const STOP_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The contents of a core file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ fn resume(client: &mut Client, name: &str) -> Result<()> {
     }
 }
 
-/// A file that is not whole yet, under a name that says so. Dropped before it is complete, it is removed.
+/// A file that is not whole yet, under a name that shows that. Dropped before it is complete, it is removed.
 struct Partial {
     path: PathBuf,
 }
@@ -139,12 +139,12 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // Where it was completed, nothing has this name.
+        // Of a completed file nothing has this name.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Returns whether it stands still already: paused, or held by the host.
+/// Returns whether the guest is stopped already: paused, or held by the host.
 fn is_still(client: &mut Client, name: &str) -> Result<bool> {
     match client.request(RequestBody::VmLayout { name: name.to_owned() }) {
         Ok(_) => Ok(true),
@@ -153,14 +153,14 @@ fn is_still(client: &mut Client, name: &str) -> Result<bool> {
     }
 }
 
-/// A CPU's registers, once it stands still.
+/// Returns a CPU's registers, once it has stopped.
 fn registers(client: &mut Client, name: &str, vcpu: u32) -> Result<VcpuRegisters> {
-    let deadline = Instant::now() + STILL_TIMEOUT;
+    let deadline = Instant::now() + STOP_TIMEOUT;
     loop {
         match client.request(RequestBody::VmRegisters { name: name.to_owned(), vcpu }) {
             Ok(ReplyBody::Registers(registers)) => return Ok(*registers),
             Ok(other) => bail!("the host answered something else ({other:?}); use tool and host of one release"),
-            Err(error) if is_wrong_state(&error) && Instant::now() < deadline => std::thread::sleep(STILL_INTERVAL),
+            Err(error) if is_wrong_state(&error) && Instant::now() < deadline => std::thread::sleep(STOP_INTERVAL),
             Err(error) => return Err(error),
         }
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Images of Baton as files: their seals, their descriptions, and the forms that loaders want: a file that
-//! looks like a Linux kernel ([`linux`]), a disc that starts by itself ([`iso`]). The ELF file itself serves PVH and
-//! Multiboot2.
+//! Images of Baton as files: their seals, their descriptions, and the forms that loaders want: a file in the form of a
+//! Linux kernel ([`linux`]), a disc that starts by itself ([`iso`]). The ELF file itself serves PVH and Multiboot2.
 
 pub mod iso;
 pub mod linux;
@@ -60,7 +59,7 @@ pub struct HandOver {
 }
 
 impl HandOver {
-    /// Those of `versions` that this tool knows, oldest first.
+    /// Returns those of `versions` that this tool knows, oldest first.
     fn known(versions: RangeInclusive<u32>) -> Vec<Self> {
         schema::versions().filter(|version| versions.contains(version)).map(Self::of).collect()
     }
@@ -84,7 +83,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("{} cannot be read", path.display()))
 }
 
-/// The file with a seal: its own, or, where it has none, one that nobody has signed.
+/// Returns the file with a seal: its own, or, where it has none, an unsigned one.
 pub fn sealed(file: Vec<u8>) -> Vec<u8> {
     match Seal::split(&file) {
         Err(SealError::Missing) => append(&file, None),
@@ -92,11 +91,11 @@ pub fn sealed(file: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// The file's image with a new seal, signed where there is a key. An image that differs from its seal is refused:
-/// a signature would vouch for bytes that somebody or something has changed.
+/// Returns the file's image with a new seal, signed where there is a key. An image that differs from its seal is
+/// refused: a signature would vouch for bytes that were changed after they were sealed.
 pub fn seal_new(file: &[u8], key: Option<&SecretKey>) -> Result<Vec<u8>> {
     if let Ok((image, seal)) = Seal::split(file) {
-        const HINT: &str = "copy the image again, or sign what is there with --reseal";
+        const HINT: &str = "copy the image again, or sign it as it is with --reseal";
         seal.compare(&digest(image)).map_err(|error| anyhow!("{error}; {HINT}"))?;
     }
     reseal(file, key)
@@ -116,16 +115,16 @@ pub fn reseal(file: &[u8], key: Option<&SecretKey>) -> Result<Vec<u8>> {
 /// Checks that the file's image is whole, and signed by one of the keys if there are any.
 pub fn verify(file: &[u8], keys: &[PublicKey]) -> Result<Origin, SealError> {
     let (image, seal) = Seal::split(file)?;
-    let trust = if keys.is_empty() { Trust::Anybody } else { Trust::Keys(keys) };
+    let trust = if keys.is_empty() { Trust::Any } else { Trust::Keys(keys) };
     seal.judge(&digest(image), trust)
 }
 
 /// Checks whether a host would accept the file: its description, its seal, and the host's demands. Sends nothing.
 pub fn check_for(file: &[u8], host: &HostInfo, is_downgrade: bool) -> Result<()> {
     let image = Seal::split(file).map_or(file, |(image, _)| image);
-    let said = Image::describe(image).map_err(|error| anyhow!("it is no image of Baton: {error}"))?;
+    let description = Image::describe(image).map_err(|error| anyhow!("it is no image of Baton: {error}"))?;
     verify(file, &keys_of(host)?).map_err(|error| anyhow!("{error}; {}", error.hint()))?;
-    let (oldest, newest) = (said.note().oldest.get(), said.note().newest.get());
+    let (oldest, newest) = (description.note().oldest.get(), description.note().newest.get());
     if newest.min(host.newest_handover) < oldest.max(host.oldest_handover) {
         bail!(
             "it reads hand-over versions {oldest} to {newest}, and the host writes {} to {}; update to a release \
@@ -136,7 +135,7 @@ pub fn check_for(file: &[u8], host: &HostInfo, is_downgrade: bool) -> Result<()>
     }
     let floor = Floor { own: host.security_version, permits_downgrade: host.permits_downgrade };
     floor
-        .admit(said.security_version(), is_downgrade)
+        .admit(description.security_version(), is_downgrade)
         .map_err(|downgrade| anyhow!("it is too old: {downgrade}; {}", downgrade.hint()))
 }
 
@@ -149,17 +148,17 @@ pub fn keys_of(host: &HostInfo) -> Result<Vec<PublicKey>> {
 /// Describes the file.
 pub fn describe(file: &[u8]) -> Result<Description> {
     let image = Seal::split(file).map_or(file, |(image, _)| image);
-    let said = Image::describe(image).map_err(|error| anyhow::anyhow!("it is no image of Baton: {error}"))?;
+    let description = Image::describe(image).map_err(|error| anyhow::anyhow!("it is no image of Baton: {error}"))?;
     let origin = verify(file, &[]);
     Ok(Description {
-        version: said.note().version().to_owned(),
-        build: said.build().to_owned(),
+        version: description.note().version().to_owned(),
+        build: description.build().to_owned(),
         file_bytes: image.len() as u64,
-        memory_bytes: said.memory_bytes(),
-        oldest: said.note().oldest.get(),
-        newest: said.note().newest.get(),
-        formats: HandOver::known(said.note().oldest.get()..=said.note().newest.get()),
-        security_version: said.security_version(),
+        memory_bytes: description.memory_bytes(),
+        oldest: description.note().oldest.get(),
+        newest: description.note().newest.get(),
+        formats: HandOver::known(description.note().oldest.get()..=description.note().newest.get()),
+        security_version: description.security_version(),
         sha256: digest(image).iter().map(|byte| format!("{byte:02x}")).collect(),
         signer: match &origin {
             Ok(Origin::Signed(key)) => Some(key.to_string()),
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_version_is_made_of_is_told_where_it_is_known() {
+    fn the_sections_of_a_known_version_are_listed() {
         let known = HandOver::known(0..=handover::VERSION + 1);
         assert_eq!(
             known.iter().map(|format| format.version).collect::<Vec<_>>(),
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_is_not_what_was_sealed_is_not_signed_unless_that_is_asked_for() {
+    fn an_image_that_differs_from_its_seal_is_not_signed_unless_that_is_asked_for() {
         let key = SecretKey::from_seed([1; 32]);
         let mut spoilt = sealed(test_image(0, 1, 1));
         spoilt[0x1010] ^= 1;
@@ -220,7 +219,7 @@ mod tests {
         assert_eq!(verify(&signed, &[key.public()]), Ok(Origin::Signed(key.public())));
     }
 
-    /// A host of security version 5 that writes hand-over versions 3 and 4.
+    /// Returns a host of security version 5 that writes hand-over versions 3 and 4.
     fn host(keys: &[PublicKey], permits_downgrade: bool) -> HostInfo {
         let trusted_keys = keys.iter().map(ToString::to_string).collect();
         HostInfo { trusted_keys, permits_downgrade, ..crate::testing::host_info() }
@@ -265,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_image_is_not_signed() {
+    fn a_file_without_an_image_is_not_signed() {
         let error = seal_new(b"#!/bin/sh", None).expect_err("no image").to_string();
         assert!(error.contains("no image of Baton") && error.contains("no usable ELF file"), "{error}");
     }

@@ -30,7 +30,7 @@ pub fn generate(path: &Path) -> Result<(PublicKey, PathBuf)> {
     Ok((key.public(), beside))
 }
 
-/// The secret key in a file.
+/// Returns the secret key in a file.
 pub fn secret(path: &Path) -> Result<SecretKey> {
     let explain = || format!("{} cannot be read; `baton key new` makes a key", path.display());
     if fs::metadata(path).with_context(explain)?.mode() & OTHERS != 0 {
@@ -43,7 +43,7 @@ pub fn secret(path: &Path) -> Result<SecretKey> {
     text.parse().map_err(|error: KeyError| anyhow!("{}: {error}", path.display()))
 }
 
-/// The public key that `word` is, or that stands in the file of that name.
+/// Returns the public key that `word` is, or that stands in the file of that name.
 pub fn public(word: &str, folder: &Path) -> Result<PublicKey, String> {
     if word.starts_with("ed25519") {
         return word.parse().map_err(|error: KeyError| error.to_string());
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_told_with_its_file() {
+    fn a_file_that_is_no_key_is_named() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("wrong.pub"), "ssh-ed25519 AAAA").expect("written");
         let error = public("wrong.pub", folder.path()).expect_err("no key");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The host's command line, checked by the image's own parser (`boot::options`) before a host boots with it: the host
-//! itself would only log what is wrong, and go on without the option.
+//! itself would only log the mistake, and go on without the option.
 
 use anyhow::{Result, bail};
 use boot::options::{Complaint, OPTIONS, OptionSpec, Options};
@@ -16,7 +16,7 @@ pub struct BadOption {
     pub message: String,
 }
 
-/// Returns the words of a command line that the host would ignore, in their order.
+/// Returns the words of a command line that the host would ignore, in order.
 pub fn bad_options(cmdline: &str) -> Vec<BadOption> {
     cmdline.split_ascii_whitespace().filter_map(bad_option).collect()
 }
@@ -31,7 +31,7 @@ pub fn check(source: &str, cmdline: &str) -> Result<()> {
 }
 
 fn bad_option(word: &str) -> Option<BadOption> {
-    // Self-tests are read, too: which image boots is not known here, and one without fault points says so.
+    // Self-tests are read, too: which image boots is not known here, and one without fault points reports that.
     let (_, _, complaints) = Options::parse_with_self_tests(word);
     let message = match complaints.kept().first()? {
         Complaint::Unknown { nearest: Some(nearest), .. } => {

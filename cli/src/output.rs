@@ -17,7 +17,7 @@ impl fmt::Display for ReaderHasGone {
 
 impl Error for ReaderHasGone {}
 
-/// Standard output. An error says whether its reader has gone, so that it is not taken for another closed connection.
+/// Standard output. An error states whether its reader has gone, so that it is not taken for another closed connection.
 #[derive(Debug)]
 pub struct Output(Stdout);
 

@@ -21,7 +21,7 @@ const READER_HAS_GONE: u8 = 141;
 pub fn run(command: impl FnOnce() -> Result<u8> + UnwindSafe) -> ExitCode {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
-        if !says_that_nobody_reads(info.payload()) {
+        if !is_lost_reader(info.payload()) {
             usual(info);
         }
     }));
@@ -34,7 +34,7 @@ pub fn run(command: impl FnOnce() -> Result<u8> + UnwindSafe) -> ExitCode {
         Ok(Ok(status)) => ExitCode::from(status),
         Ok(Err(error)) if has_lost_its_reader(&error) => ExitCode::from(READER_HAS_GONE),
         Ok(Err(error)) => report(&error),
-        Err(payload) if says_that_nobody_reads(&*payload) => ExitCode::from(READER_HAS_GONE),
+        Err(payload) if is_lost_reader(&*payload) => ExitCode::from(READER_HAS_GONE),
         Err(payload) => panic::resume_unwind(payload),
     }
 }
@@ -76,7 +76,7 @@ impl Kind {
     /// All there are.
     pub const ALL: [Self; 4] = [Self::Failed, Self::Refused, Self::NotFound, Self::Unreachable];
 
-    /// The kind of an error.
+    /// Returns the kind of an error.
     pub fn of(error: &anyhow::Error) -> Self {
         match error.downcast_ref::<Refusal>().map(|refusal| refusal.code) {
             Some(RefusalCode::UnknownVm) => Self::NotFound,
@@ -88,7 +88,7 @@ impl Kind {
         }
     }
 
-    /// The exit status. 2 is clap's, 3 a panic of the host.
+    /// Returns the exit status. 2 is clap's, 3 a panic of the host.
     pub fn status(self) -> u8 {
         match self {
             Self::Failed => 1,
@@ -99,8 +99,9 @@ impl Kind {
     }
 }
 
-/// `baton log | head` is nobody's fault: `println!` panics then, since SIGPIPE, which would end a broker, is ignored.
-fn says_that_nobody_reads(payload: &(dyn Any + Send)) -> bool {
+/// Returns whether a panic is that of `println!` without a reader, as in `baton log | head`. SIGPIPE is ignored, since
+/// it would end a broker.
+fn is_lost_reader(payload: &(dyn Any + Send)) -> bool {
     let text = payload.downcast_ref::<String>().map_or("", String::as_str);
     text.starts_with("failed printing to stdout") && text.contains("(os error 32)")
 }
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_tells_refused_not_found_unreachable_and_failed_apart() {
+    fn a_script_distinguishes_refused_not_found_unreachable_and_failed() {
         let kinds = [
             (refusal(RefusalCode::WrongState), Kind::Refused),
             (refusal(RefusalCode::Exhausted).context("an order"), Kind::Refused),

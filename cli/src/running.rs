@@ -2,8 +2,8 @@
 //! Running hosts by their names: where clients connect to them.
 //!
 //! A host's folder is `$XDG_RUNTIME_DIR/baton/<name>/`, or without that variable
-//! `<temporary folder>/baton-<uid>/<name>/`. It holds a lock for as long as the host runs; a folder whose lock is
-//! free is no running host's, whatever files are left there.
+//! `<temporary folder>/baton-<uid>/<name>/`. The process holds a lock on a file there for as long as the host runs; a
+//! folder with a free lock is no running host's, whatever files are left there.
 
 use std::env;
 use std::fs::{self, File, TryLockError};
@@ -22,7 +22,7 @@ pub const LOCK: &str = "lock";
 /// The file with the process ids of a lab host: `baton up`, emulator.
 pub const PIDS: &str = "pids";
 
-/// The folder of the host called `name`, whether it runs or not.
+/// Returns the folder of the host called `name`, whether it runs or not.
 pub fn path_of(name: &str) -> Result<PathBuf> {
     let is_possible = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if name.is_empty() || name.len() > 32 || name.starts_with('.') || !name.bytes().all(is_possible) {
@@ -31,7 +31,7 @@ pub fn path_of(name: &str) -> Result<PathBuf> {
     Ok(base().join(name))
 }
 
-/// The control socket of the running host called `name`.
+/// Returns the control socket of the running host called `name`.
 pub fn control_socket_of(name: &str) -> Result<PathBuf> {
     let path = path_of(name)?;
     if is_running(&path) {
@@ -43,7 +43,7 @@ pub fn control_socket_of(name: &str) -> Result<PathBuf> {
     }
 }
 
-/// The process ids (tool, emulator) of the running host called `name`.
+/// Returns the process ids (tool, emulator) of the running host called `name`.
 pub fn pids_of(name: &str) -> Option<(Pid, Pid)> {
     let path = path_of(name).ok().filter(|path| is_running(path))?;
     let text = fs::read_to_string(path.join(PIDS)).ok()?;
@@ -51,12 +51,12 @@ pub fn pids_of(name: &str) -> Option<(Pid, Pid)> {
     Some((process_id(tool)?, process_id(emulator)?))
 }
 
-/// A negative number would be a group of processes.
+/// Parses a process id: a negative number would be a group of processes.
 fn process_id(number: &str) -> Option<Pid> {
     number.parse().ok().filter(|&number| number > 0).and_then(Pid::from_raw)
 }
 
-/// The names of running hosts.
+/// Returns the names of running hosts.
 pub fn running() -> Vec<String> {
     let entries = fs::read_dir(base()).into_iter().flatten().flatten();
     let running = entries.filter(|entry| is_running(&entry.path()));
@@ -65,12 +65,12 @@ pub fn running() -> Vec<String> {
     names
 }
 
-/// Returns whether a host runs whose folder is at `path`: it holds the lock.
+/// Returns whether the host of the folder at `path` runs: it holds the lock.
 pub fn is_running(path: &Path) -> bool {
     File::open(path.join(LOCK)).is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// The folder of all hosts' folders.
+/// Returns the folder of all hosts' folders.
 pub fn base() -> PathBuf {
     match env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty()) {
         Some(folder) => PathBuf::from(folder).join("baton"),

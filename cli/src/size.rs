@@ -27,7 +27,7 @@ pub struct SizeError {
 const UNITS: [(&str, u32); 4] = [("T", 40), ("G", 30), ("M", 20), ("K", 10)];
 
 impl Size {
-    /// A number of mebibytes.
+    /// Returns the size of a number of mebibytes.
     pub const fn mebibytes(count: u64) -> Self {
         Self { bytes: count << 20 }
     }
@@ -51,7 +51,7 @@ impl FromStr for Size {
 }
 
 impl fmt::Display for Size {
-    /// The largest unit that states the size exactly, else mebibytes with one decimal.
+    /// Writes the largest unit that states the size exactly, else mebibytes with one decimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let exact = UNITS.into_iter().find(|(_, shift)| self.bytes != 0 && self.bytes.is_multiple_of(1 << shift));
         let text = match exact {

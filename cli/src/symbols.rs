@@ -28,12 +28,12 @@ impl Symbols {
         Ok(Self { loader: Loader::new(path).map_err(explain)?, build: build_of(path) })
     }
 
-    /// Returns what the linker calls the image, if it says so.
+    /// Returns the linker's build ID of the image, if its symbols have one.
     pub fn build_id(&self) -> Option<&[u8; 20]> {
         self.build.as_ref()
     }
 
-    /// The functions at an address, the innermost first; the address where none is known.
+    /// Returns the functions at an address, the innermost first; the address where none is known.
     pub fn functions(&self, address: u64) -> Vec<String> {
         let mut names = Vec::new();
         let mut frames = self.loader.find_frames(address).ok();
@@ -48,7 +48,7 @@ impl Symbols {
         names
     }
 
-    /// The line as it is, and behind a backtrace's address the functions (innermost first) with file and line.
+    /// Returns the line as it is, and behind a backtrace's address the functions (innermost first) with file and line.
     pub fn annotate(&self, line: &str) -> String {
         let Some((index, address)) = backtrace_entry(line) else { return line.to_owned() };
         // All but the innermost address are return addresses: the call stands before them.
@@ -77,7 +77,7 @@ impl Symbols {
     }
 }
 
-/// The linker's build ID, where the image's symbols say: behind the head and the owner of its note.
+/// Returns the linker's build ID, where the image's symbols have one: behind the head and the owner of its note.
 fn build_of(path: &Path) -> Option<[u8; 20]> {
     let bytes = std::fs::read(path).ok()?;
     let file = object::File::parse(&*bytes).ok()?;
@@ -86,7 +86,7 @@ fn build_of(path: &Path) -> Option<[u8; 20]> {
     data.get(16..36)?.try_into().ok()
 }
 
-/// The number and the address of a backtrace's line, whatever stands before them.
+/// Returns the number and the address of a backtrace's line, whatever stands before them.
 fn backtrace_entry(line: &str) -> Option<(u32, u64)> {
     let words: Vec<&str> = line.split_whitespace().collect();
     words.windows(2).find_map(|pair| {

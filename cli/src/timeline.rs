@@ -54,7 +54,7 @@ pub struct Span {
     pub start_us: f64,
     /// Its length in microseconds; 0 is an instant.
     pub length_us: f64,
-    /// Further notes: where it shows, what would shorten it.
+    /// Further notes: its context, and advice to shorten it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -66,7 +66,8 @@ impl Run {
         ends.fold(0.0, f64::max)
     }
 
-    /// The `count` longest spans of the tracks that are wanted, the longest first; of equally long ones the earlier.
+    /// Returns the `count` longest spans of the tracks that are wanted, the longest first; of equally long ones the
+    /// earlier.
     pub fn longest(&self, is_wanted: impl Fn(&str) -> bool, count: usize) -> Vec<&Span> {
         let spans = self.tracks.iter().filter(|track| is_wanted(&track.name)).flat_map(|track| &track.spans);
         let mut spans: Vec<&Span> = spans.filter(|span| span.length_us > 0.0).collect();

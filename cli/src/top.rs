@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `baton top` shows: the use of a host's CPUs, and its guests, between two readings.
+//! Contents of `baton top`: the use of a host's CPUs, and its guests, between two readings.
 //!
 //! | module | responsibility |
 //! |---|---|

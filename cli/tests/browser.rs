@@ -33,7 +33,7 @@ fn picture() -> Picture {
     Picture { title: "two runs".to_owned(), runs }
 }
 
-/// Returns whether the browser runs here at all, seen by a page whose script cannot fail.
+/// Returns whether the browser runs here at all: it is given a page with a script that cannot fail.
 fn runs(browser: &Path, folder: &Path) -> bool {
     let page = "<!DOCTYPE html><body><script>document.body.append('run' + 'ning')</script></body>";
     visit(browser, folder, page).is_some_and(|document| document.contains("running"))
@@ -75,7 +75,7 @@ fn the_page_shows_the_last_run_compares_zooms_and_names_the_longest_in_a_browser
             writeln!(std::io::stderr(), "test: no Chromium runs here: the timeline's page is not checked in a browser");
         return;
     };
-    // From here on whatever is missing is the page's fault, or its script's.
+    // From here on anything missing is the fault of the page or its script.
     let page = format!("{}<script>{VISITOR}</script>", page::page(&picture(), page::Shown::Last).expect("a page"));
     let document = visit(&browser, folder.path(), &page).expect("the page is shown in time");
     let (_, rest) = document.split_once(r#"<pre id="seen">"#).expect("the visitor has written down what it saw");

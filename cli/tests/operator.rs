@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The program that an operator installs: it operates hosts and builds what they boot, without emulators and benches.
+//! The program that an operator installs: it operates hosts and builds their bundles, without emulators and benches.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -16,7 +16,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn what_takes_an_emulator_is_no_command_of_an_operator() {
+fn a_command_that_needs_an_emulator_is_no_command_of_an_operator() {
     for command in ["up", "demo", "emulator", "bench"] {
         let output = baton(&[command]);
         assert_eq!(output.status.code(), Some(2), "{command}");

@@ -23,7 +23,7 @@ use wire::{
 const LIMIT: Duration = Duration::from_secs(60);
 const SECOND: u64 = 1_000_000_000;
 
-/// A host whose time goes on by a second with each description that is asked for.
+/// A host; its time goes on by a second with each description that is asked for.
 #[derive(Default)]
 struct FakeHost {
     seconds: u64,
@@ -169,7 +169,7 @@ fn one_interval_is_printed_without_a_terminal() {
 }
 
 #[test]
-fn objects_come_until_nobody_reads_them() {
+fn objects_are_printed_until_their_reader_has_gone() {
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("com2.sock");
     FakeHost::listen(&socket);
@@ -194,7 +194,7 @@ fn without_a_terminal_there_is_no_picture_but_a_hint() {
     assert!(error.contains("is no terminal; --once prints one table"), "{error}");
 }
 
-/// A terminal, seen from its other end: what is shown, and a place to type.
+/// A terminal, seen from its other end: its output, and a place to type.
 struct Terminal {
     keys: File,
     shown: Receiver<Vec<u8>>,

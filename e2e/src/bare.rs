@@ -63,7 +63,7 @@ impl BareHost {
         Ok(self.socket.write_all(bytes)?)
     }
 
-    /// The conversation.
+    /// The connection to the host.
     pub fn client(&mut self) -> &mut Client {
         &mut self.client
     }
@@ -86,7 +86,7 @@ impl BareHost {
 
     /// Sends what is no request; returns the host's reason for refusing it.
     ///
-    /// The refusal is nobody's answer (its number is 0), so it is what the next question comes back with.
+    /// The refusal answers no request (its number is 0), so it is what the next question comes back with.
     pub fn refusal_of(&mut self, bytes: &[u8]) -> Result<Refusal> {
         self.send(bytes)?;
         self.client.send(RequestBody::Info)?;

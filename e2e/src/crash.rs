@@ -32,7 +32,7 @@ pub fn ask(core: &Path, commands: &str) -> Result<String> {
     let mut crash = Command::new(program()?);
     crash.args(["-s", "-i"]).arg(&script).arg(symbols()?).arg(core);
     let output = crash.env("TERM", "dumb").output().context("crash cannot be run")?;
-    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    ensure!(output.status.success(), "crash failed on {}:\n{said}", core.display());
-    Ok(said)
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    ensure!(output.status.success(), "crash failed on {}:\n{text}", core.display());
+    Ok(text)
 }

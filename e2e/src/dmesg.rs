@@ -37,7 +37,7 @@ pub fn suspicious(console: &str) -> Vec<&str> {
     console.lines().map(str::trim_end).filter(is_suspicious).collect()
 }
 
-/// The clock source that the kernel has settled on.
+/// The clock source that the kernel has chosen.
 pub fn clock_source(console: &str) -> Option<&str> {
     console.lines().rev().find_map(|line| line.trim_end().split_once("Switched to clocksource ")).map(|(_, name)| name)
 }

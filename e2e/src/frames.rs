@@ -25,7 +25,7 @@ pub fn of_unknown_version() -> Vec<u8> {
     framed(&[VERSION + 1, 1, 2, 3])
 }
 
-/// A whole frame whose content is no message.
+/// A whole frame with content that is no message.
 pub fn of_unknown_content() -> Vec<u8> {
     framed(&[VERSION, 0xee, 0xee, 0xee])
 }

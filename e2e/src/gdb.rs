@@ -19,7 +19,7 @@ pub fn ask(core: &Path, commands: &[&str]) -> Result<String> {
         gdb.args(["-ex", command]);
     }
     let output = gdb.output().context("gdb cannot be run")?;
-    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    ensure!(output.status.success(), "gdb failed on {}:\n{said}", core.display());
-    Ok(said)
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    ensure!(output.status.success(), "gdb failed on {}:\n{text}", core.display());
+    Ok(text)
 }

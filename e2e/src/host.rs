@@ -23,7 +23,7 @@ pub struct Host {
     lab: Lab,
     /// All output so far.
     pub seen: Transcript,
-    /// Start of the next [`Self::guest_says`], by guest.
+    /// Start of the next [`Self::guest_prints`], by guest.
     read: BTreeMap<String, usize>,
     /// Events that [`Self::event`] has found already.
     found: Vec<usize>,
@@ -74,12 +74,12 @@ impl Host {
     }
 
     /// Waits for a line of the host's log that contains all of `parts`.
-    pub fn says(&mut self, parts: &[&str]) -> Result<()> {
-        self.wait(&format!("a line of the host's with {parts:?}"), |seen| seen.host_said(parts))
+    pub fn logs(&mut self, parts: &[&str]) -> Result<()> {
+        self.wait(&format!("a line of the host's with {parts:?}"), |seen| seen.host_logged(parts))
     }
 
     /// Waits for `text` on a guest's console, behind what the last call found.
-    pub fn guest_says(&mut self, guest: &str, text: &str) -> Result<()> {
+    pub fn guest_prints(&mut self, guest: &str, text: &str) -> Result<()> {
         let from = self.read.get(guest).copied().unwrap_or(0);
         let find = |seen: &Transcript| {
             let bytes = seen.console_bytes(guest, from);
@@ -93,7 +93,7 @@ impl Host {
 
     /// Waits for the agent's greeting from a Linux guest's userspace.
     pub fn greets(&mut self, guest: &str) -> Result<()> {
-        self.guest_says(guest, lab::GREETING)
+        self.guest_prints(guest, lab::GREETING)
     }
 
     /// Waits for `count` more heartbeats of a guest.
@@ -125,7 +125,7 @@ impl Host {
         self.seen.ending.clone().context("it ended")
     }
 
-    /// A conversation with the host.
+    /// A connection to the host.
     pub fn client(&mut self) -> Result<Client> {
         self.is_ready()?;
         self.lab.client()
@@ -195,14 +195,14 @@ impl Host {
 
     /// Gives an order that the host refuses, and returns the refusal.
     pub fn refusal(&mut self, body: RequestBody) -> Result<Refusal> {
-        // What a refused update has tried may have taken many seconds.
+        // The steps of an update before its refusal may have taken many seconds.
         match self.client()?.request_within(BOOT_LIMIT, body.clone()) {
             Ok(reply) => bail!("{body:?} was not refused: {reply:?}"),
             Err(error) => error.downcast::<Refusal>().map_err(|error| self.explained(&error)),
         }
     }
 
-    /// The error of a conversation, with all that the host has said until now.
+    /// The error of an exchange, with all that the host has printed until now.
     fn explained(&mut self, error: &anyhow::Error) -> anyhow::Error {
         self.listen(POLL_INTERVAL);
         anyhow!("{error:#}:\n{}", self.seen)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A host whose console is typed on: COM1 with both directions, COM2 with nobody at its other end.
+//! A host with console input: COM1 in both directions, COM2 without a peer.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixListener;
@@ -56,7 +56,7 @@ impl TypedHost {
     }
 
     /// Waits for a new line that contains `part`; returns all new lines up to it.
-    pub fn says(&mut self, part: &str) -> Result<Vec<String>> {
+    pub fn logs(&mut self, part: &str) -> Result<Vec<String>> {
         let (from, end) = (self.seen.len(), Instant::now() + LINE_LIMIT);
         while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
             let is_wanted = line.contains(part);

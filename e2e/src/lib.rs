@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whole machines under test: Baton's image, the tool and real guests, in an emulator.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | [`place`] | what this machine has: emulators, kernels, guests |
+//! | [`place`] | this machine's equipment: emulators, kernels, guests |
 //! | [`recipe`] | a host and its guests, in a few words; made into a bundle and started |
 //! | [`host`] | a running host: wait for its output, give it orders; bounded in time |
 //! | [`stock`] | stock Linux with drivers, as a guest and without Baton |
 //! | [`transcript`] | all output of a host and its guests |
-//! | [`dmesg`] | what in a Linux guest's messages means that something is wrong |
+//! | [`dmesg`] | parts of a Linux guest's messages that report a fault |
 //! | [`alone`] | a test guest without Baton |
 //! | [`bare`] | a host without the broker, for those that speak no protocol |
-//! | [`gdb`], [`crash`] | what debuggers find in guests' core files |
+//! | [`gdb`], [`crash`] | the output of debuggers on guests' core files |
 //! | [`code`] | guests of a few bytes |
 //! | [`frames`] | frames that no sender of ours would send |
 //! | [`tool`] | the tool, as a program |
 //! | [`serial`] | a host at a serial port of this machine, and a terminal server |
-//! | [`old_image`] | images whose notes state less than they are |
+//! | [`old_image`] | images with notes that claim less than the images support |
 //! | [`relay`] | a host's control line, shared by the tools of several releases |
 //!
 //! The tests are in `tests/boots`: one boot each. A boot may take [`host::BOOT_LIMIT`]; then, and when its test ends,

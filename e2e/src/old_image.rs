@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Images whose notes state less than they are.
+//! Images with notes that claim less than the images support.
 
 use std::fs;
 

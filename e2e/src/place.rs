@@ -13,7 +13,7 @@ use lab::default_qemu;
 /// An emulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Emulator {
-    /// The one on the path (Debian 12: QEMU 7.2, whose emulated APIC has no x2APIC mode).
+    /// The one on the path (Debian 12: QEMU 7.2; its emulated APIC has no x2APIC mode).
     System,
     /// QEMU 10, which emulates x2APIC.
     Ten,

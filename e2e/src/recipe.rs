@@ -48,7 +48,7 @@ pub struct Recipe {
     pub image: Image,
     /// The build that it is where it is the usual one.
     pub next_build: Build,
-    /// Keys whose signatures on images the host accepts.
+    /// Keys; the host accepts images that they signed.
     pub trusted_keys: Vec<PublicKey>,
     /// True if the operator may go to images of a lower security version.
     pub allow_downgrade: Option<bool>,
@@ -140,7 +140,7 @@ impl Recipe {
         Self { options: options.to_owned(), ..self }
     }
 
-    /// Boots the test image, and restarts and updates to it: for hosts whose options have `selftest=`.
+    /// Boots the test image, and restarts and updates to it: for hosts with `selftest=` in their options.
     pub fn with_fault_points(self) -> Self {
         Self { build: Build::WithFaultPoints, ..self.next_with_fault_points() }
     }

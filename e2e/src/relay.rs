@@ -56,7 +56,7 @@ fn pump(mut from: UnixStream, mut to: UnixStream) {
     let _ = to.shutdown(Shutdown::Both);
 }
 
-/// Lets tools connect to the machine's `line` at the socket `path`, one at a time; what the machine states while nobody
+/// Lets tools connect to the machine's `line` at the socket `path`, one at a time; what the machine sends while none
 /// is connected is lost. Ends with the line.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A host whose COM2 is a serial port of this machine: a pseudo-terminal, whose other end is joined to the emulator.
+//! A host with a serial port of this machine as its COM2: a pseudo-terminal; its other end is joined to the emulator.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -29,7 +29,7 @@ pub type Noise = fn(u64, u8) -> u8;
 /// A running host, and the serial port at which it is.
 pub struct SerialHost {
     port: String,
-    /// Kept open: a port that nobody has open hangs up.
+    /// Kept open: a port that no process has open hangs up.
     _port: OwnedFd,
     log: Receiver<String>,
     _process: Process,
@@ -50,12 +50,12 @@ impl SerialHost {
         let (port, name, other_end) = port()?;
         join(other_end, line, noise)?;
         let host = Self { port: name, _port: port, log, _process: process, _folder: folder };
-        host.says("host ready")?;
+        host.logs("host ready")?;
         Ok(host)
     }
 
     /// Waits for a line of the host's log with this text.
-    pub fn says(&self, text: &str) -> Result<()> {
+    pub fn logs(&self, text: &str) -> Result<()> {
         let end = Instant::now() + LIMIT;
         let mut seen = Vec::new();
         while let Ok(line) = self.log.recv_timeout(end.saturating_duration_since(Instant::now())) {
@@ -116,7 +116,7 @@ fn serve(tool: TcpStream, command: Result<Command>) -> Result<()> {
     Ok(())
 }
 
-/// A terminal server: a TCP port, each of whose connections `command` serves by its standard streams.
+/// A terminal server: a TCP port; `command` serves each connection by its standard streams.
 ///
 /// # Errors
 /// There is no port.

@@ -23,7 +23,7 @@ pub fn archive(folder: &Path, kernel: Kernel, drivers: &[&str]) -> Result<PathBu
     Ok(path)
 }
 
-/// A guest with these drivers, whose archive is written to `folder`. Its agent loads them, and then does `tasks`.
+/// A guest with these drivers; their archive is written to `folder`. Its agent loads them, and then does `tasks`.
 pub fn guest(folder: &Path, name: &str, kernel: Kernel, drivers: &[&str], tasks: &str) -> Result<Guest> {
     let mut guest = linux(name, kernel, &format!("drivers,{tasks}"))?;
     guest.modules.push(archive(folder, kernel, drivers)?);

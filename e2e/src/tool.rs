@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tool as a program. The test program plays it: started with [`PLAYS_TOOL`] set it is `baton`, so that what is
-//! tested is what these sources say and not what was built before.
+//! tested is what these sources contain and not what was built before.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -34,7 +34,7 @@ pub struct Operator {
 
 /// Result of a command.
 #[derive(Debug)]
-pub struct Said {
+pub struct Outcome {
     /// Its exit status.
     pub status: Option<i32>,
     /// Its standard output.
@@ -43,14 +43,14 @@ pub struct Said {
     pub err: String,
 }
 
-impl From<Output> for Said {
+impl From<Output> for Outcome {
     fn from(output: Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Self { status: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
     }
 }
 
-impl Said {
+impl Outcome {
     /// The command's output, where it ended well.
     pub fn well(self) -> Result<String> {
         ensure!(self.status == Some(0), "the tool ended with {self:?}");
@@ -59,7 +59,7 @@ impl Said {
 }
 
 impl Operator {
-    /// An operator with a `host.toml`: one Linux guest, `debian`, whose agent does `tasks`.
+    /// An operator with a `host.toml`: one Linux guest, `debian`, with an agent that does `tasks`.
     pub fn new(tasks: &str) -> Result<Self> {
         let (kernel, initrd) = (built("kernels/default/vmlinuz")?, built("guests/initramfs.cpio")?);
         Self::with(&format!(
@@ -87,12 +87,12 @@ impl Operator {
     }
 
     /// Runs the tool to its end.
-    pub fn says(&self, arguments: &[&str]) -> Result<Said> {
+    pub fn run(&self, arguments: &[&str]) -> Result<Outcome> {
         self.types("", arguments)
     }
 
     /// The same with `input` typed.
-    pub fn types(&self, input: &str, arguments: &[&str]) -> Result<Said> {
+    pub fn types(&self, input: &str, arguments: &[&str]) -> Result<Outcome> {
         let mut child = self.command(arguments)?.spawn()?;
         let mut stdin = child.stdin.take().context("piped")?;
         stdin.write_all(input.as_bytes())?;
@@ -101,7 +101,7 @@ impl Operator {
     }
 
     /// Returns what a guest's console shows until a line contains `text`. An error after `limit`, whether the guest is
-    /// silent or keeps writing.
+    /// stops writing or keeps writing.
     pub fn console_until(&self, guest: &str, text: &str, limit: Duration) -> Result<String> {
         let end = Instant::now() + limit;
         let linger = limit.as_secs().to_string();
@@ -143,7 +143,7 @@ impl Operator {
 impl Drop for Operator {
     fn drop(&mut self) {
         // Whatever a failed test left running.
-        let _ = self.says(&["down", "--yes", "--timeout", "0"]);
+        let _ = self.run(&["down", "--yes", "--timeout", "0"]);
     }
 }
 

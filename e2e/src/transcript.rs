@@ -53,7 +53,7 @@ impl Transcript {
     }
 
     /// Returns whether a line of the host's log contains all of `parts`.
-    pub fn host_said(&self, parts: &[&str]) -> bool {
+    pub fn host_logged(&self, parts: &[&str]) -> bool {
         self.host.iter().any(|line| parts.iter().all(|part| line.contains(part)))
     }
 

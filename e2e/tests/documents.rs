@@ -18,7 +18,7 @@ type Names = BTreeSet<String>;
 /// The chapters that the manifests are compared with.
 const CRATES: &str = "docs/architecture/crates.md";
 const DEPENDENCIES: &str = "docs/architecture/dependencies.md";
-/// The chapters of the user's guide, and the one whose tables are compared with the code.
+/// The chapters of the user's guide, and the one with the tables that are compared with the code.
 const GUIDE: &str = "docs/guide";
 const REFERENCE: &str = "docs/guide/reference.md";
 
@@ -81,7 +81,7 @@ fn list(text: &str, separator: char) -> Names {
     text.split(separator).map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
 }
 
-/// The rows of a document's tables whose header begins with `first`, cell by cell.
+/// The rows of a document's tables with a header that begins with `first`, cell by cell.
 fn rows(document: &str, first: &str) -> Vec<Vec<String>> {
     let cells = |line: &str| line.trim_matches('|').split(" |").map(|cell| cell.trim().to_owned()).collect();
     let table = read(document).lines().map(str::to_owned).collect::<Vec<_>>();
@@ -93,7 +93,7 @@ fn rows(document: &str, first: &str) -> Vec<Vec<String>> {
 fn every_package_is_listed_with_its_imports() {
     let listed: BTreeMap<_, _> =
         rows(CRATES, "package").into_iter().map(|cells| (cells[0].replace('`', ""), list(&cells[2], ','))).collect();
-    assert_eq!(listed, imports(), "{CRATES}, table of packages (left), is not what the manifests say (right)");
+    assert_eq!(listed, imports(), "{CRATES}, table of packages (left), is not that of the manifests (right)");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn the_diagram_has_every_dependency_and_no_other() {
     let drawn: BTreeMap<_, _> = drawn.lines().filter_map(arrow).collect();
     let real = imports().into_iter().filter(|(_, imports)| !imports.is_empty());
     let real: BTreeMap<_, _> = real.map(|(folder, imports)| (name_of(&folder), imports)).collect();
-    assert_eq!(drawn, real, "{CRATES}, diagram (left), is not what the manifests say (right)");
+    assert_eq!(drawn, real, "{CRATES}, diagram (left), is not that of the manifests (right)");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn every_dependency_is_listed_with_its_reason() {
     let declared = keys(&read("Cargo.toml").parse().expect("a manifest"), &["workspace", "dependencies"]);
     let listed: Names =
         rows(DEPENDENCIES, "crate").iter().flat_map(|cells| list(&cells[0].replace('`', ""), ',')).collect();
-    assert_eq!(listed, &declared - &own_names(), "{DEPENDENCIES} (left) is not what Cargo.toml says (right)");
+    assert_eq!(listed, &declared - &own_names(), "{DEPENDENCIES} (left) is not that of Cargo.toml (right)");
 }
 
 #[test]

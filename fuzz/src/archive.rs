@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Archives and manifests whose frame is right and whose content is anything.
+//! Archives and manifests with the right frame and arbitrary content.
 
 use crc::{CRC_32_ISO_HDLC, Crc};
 

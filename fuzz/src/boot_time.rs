@@ -20,7 +20,7 @@ impl PhysicalMemory for Memory {
     }
 }
 
-/// Any bytes, or a start info at the beginning of memory whose magic number is right and whose pointers lead into
+/// Any bytes, or a start info at the beginning of memory with the right magic number and pointers that lead into
 /// memory.
 pub fn pvh(data: &[u8]) {
     let mut input = Input(data);
@@ -46,7 +46,7 @@ fn read(protocol: u32, memory: Vec<u8>, address: u64) {
     }
 }
 
-/// Any bytes, or Multiboot2 information whose tags have the sizes that they say.
+/// Any bytes, or Multiboot2 information with tags that have the sizes that they state.
 pub fn multiboot2(data: &[u8]) {
     let mut input = Input(data);
     let memory = match input.bool() {

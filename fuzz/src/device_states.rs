@@ -103,7 +103,7 @@ fn cmos(input: &mut Input<'_>) -> CmosState {
     state
 }
 
-/// A function with MSI and MSI-X whose state the input has changed.
+/// A function with MSI and MSI-X, and state that the input has changed.
 fn pci(input: &mut Input<'_>) -> Result<Endpoint<Probe>, StateError> {
     let mut function = Probe::in_slot(Slot(8));
     let mut state = vec![0; function.state_bytes()];

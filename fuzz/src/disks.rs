@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Disks whose storage is an NBD server: a server that says anything, and a driver that does anything.
+//! Disks with an NBD server as storage: the server sends anything, and the driver does anything.
 
 use nbd::testing::{ALL_FLAGS, Server};
 use nbd::{Client, Command, Config, Driver, Failure, REQUESTS, Request, Status, Stream};
@@ -13,59 +13,59 @@ use crate::virtio::{VERSION_1, step};
 const DISK_BYTES: usize = 1 << 16;
 const TIMEOUT_NS: u64 = 1_000_000_000;
 
-/// A server that says what the input says, in frames that make sense or not.
-struct Liar<'a> {
+/// A server that sends what the input holds, in valid frames or not.
+struct UntrustedServer<'a> {
     input: Input<'a>,
     /// The part of a request's header that has come, and the cookie of the last whole one.
     header: Vec<u8>,
     cookie: [u8; 8],
-    said: Vec<u8>,
+    pieces: Vec<u8>,
     status: Status,
 }
 
-impl Liar<'_> {
-    fn speak(&mut self) {
+impl UntrustedServer<'_> {
+    fn push_pieces(&mut self) {
         match self.input.u8() % 8 {
             // A reply to the last request, and data.
             0..=3 => {
-                self.said.extend(0x6744_6698_u32.to_be_bytes());
-                self.said.extend((u32::from(self.input.u8()) & 0x81 & u32::from(self.input.u8())).to_be_bytes());
-                self.said.extend(self.cookie);
+                self.pieces.extend(0x6744_6698_u32.to_be_bytes());
+                self.pieces.extend((u32::from(self.input.u8()) & 0x81 & u32::from(self.input.u8())).to_be_bytes());
+                self.pieces.extend(self.cookie);
                 let data = usize::from(self.input.u16() & 0xfff);
-                self.said.extend(vec![self.input.u8(); data]);
+                self.pieces.extend(vec![self.input.u8(); data]);
             }
-            4 => self.say_greeting(),
-            5 => self.said.clear(),
-            _ => self.said.extend(self.input.string()),
+            4 => self.push_greeting(),
+            5 => self.pieces.clear(),
+            _ => self.pieces.extend(self.input.string()),
         }
     }
 
-    fn say_greeting(&mut self) {
-        self.said.extend(b"NBDMAGICIHAVEOPT\0\x03");
+    fn push_greeting(&mut self) {
+        self.pieces.extend(b"NBDMAGICIHAVEOPT\0\x03");
         let mut information = vec![0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, self.input.u8()];
         information[2] = self.input.u8() & self.input.u8() & self.input.u8();
-        self.say_option(3, &information);
+        self.push_option(3, &information);
         if self.input.bool() {
             let sizes: Vec<u8> = [0, 3].into_iter().chain(self.input.array::<12>()).collect();
-            self.say_option(3, &sizes);
+            self.push_option(3, &sizes);
         }
-        self.say_option(1, &[]);
+        self.push_option(1, &[]);
     }
 
-    fn say_option(&mut self, kind: u32, data: &[u8]) {
-        self.said.extend(0x3_e889_0455_65a9_u64.to_be_bytes());
-        [7, kind, data.len() as u32].iter().for_each(|value| self.said.extend(value.to_be_bytes()));
-        self.said.extend(data);
+    fn push_option(&mut self, kind: u32, data: &[u8]) {
+        self.pieces.extend(0x3_e889_0455_65a9_u64.to_be_bytes());
+        [7, kind, data.len() as u32].iter().for_each(|value| self.pieces.extend(value.to_be_bytes()));
+        self.pieces.extend(data);
     }
 }
 
-impl Stream for Liar<'_> {
+impl Stream for UntrustedServer<'_> {
     fn open(&mut self) {
-        self.said.clear();
+        self.pieces.clear();
         self.header.clear();
         self.status = if self.input.u8() & 7 == 7 { Status::Connecting } else { Status::Open };
         if self.input.u8() & 3 != 3 {
-            self.say_greeting();
+            self.push_greeting();
         }
     }
 
@@ -87,8 +87,8 @@ impl Stream for Liar<'_> {
     }
 
     fn receive(&mut self, into: &mut [u8]) -> usize {
-        let most = into.len().min(self.said.len());
-        into.iter_mut().zip(self.said.drain(..most)).for_each(|(into, byte)| *into = byte);
+        let most = into.len().min(self.pieces.len());
+        into.iter_mut().zip(self.pieces.drain(..most)).for_each(|(into, byte)| *into = byte);
         most
     }
 
@@ -133,12 +133,13 @@ pub fn nbd(data: &[u8]) {
     let config = Config { export: "disk".into(), is_read_only: input.bool(), is_write_back, timeout_ns: TIMEOUT_NS };
     let mut client = Client::new(config.clone());
     let mut flying = Flying([None; REQUESTS]);
-    let mut server = Liar { input, header: Vec::new(), cookie: [0; 8], said: Vec::new(), status: Status::Closed };
+    let mut server =
+        UntrustedServer { input, header: Vec::new(), cookie: [0; 8], pieces: Vec::new(), status: Status::Closed };
     let mut now_ns = 0u64;
     while !server.input.is_empty() {
         match server.input.u8() % 8 {
             0 | 1 => submit(&mut client, &mut flying, &mut server.input, now_ns),
-            2..=4 => server.speak(),
+            2..=4 => server.push_pieces(),
             5 => now_ns += u64::from(server.input.u16()) << 14,
             6 => server.status = Status::Closed,
             _ => client = resumed(&client, &config),
@@ -225,7 +226,7 @@ pub fn virtio_blk(data: &[u8]) {
     works_after_reset(&mut driver, now_ns);
 }
 
-/// A disk whose state states a larger one asks past the end until it has met its server again.
+/// A disk with a saved state of a larger one asks past the end until it has connected to its server again.
 fn answer(server: &mut Server, index: usize) {
     const INVALID: u32 = 22;
     if server.is_inside(index) {

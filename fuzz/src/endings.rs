@@ -15,7 +15,7 @@ const TEXT: usize = 416;
 /// Bytes of its header before the registers, of which the first 16 are given.
 const HEADER: usize = 48;
 
-/// Memory: any bytes, or an epitaph whose magic number, version, length and checksum are right.
+/// Memory: any bytes, or an epitaph with the right magic number, version, length and checksum.
 pub fn epitaph(data: &[u8]) {
     let mut input = Input(data);
     let memory = if input.bool() { input.0.to_vec() } else { sealed(&mut input) };

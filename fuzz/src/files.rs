@@ -51,7 +51,7 @@ pub fn bundle(data: &[u8]) {
     read(&built);
 }
 
-/// A manifest whose magic, version and checksum are right.
+/// A manifest with the right magic, version and checksum.
 pub fn manifest(data: &[u8]) {
     for version in bundle::OLDEST_MANIFEST_VERSION..=bundle::MANIFEST_VERSION {
         read(&archive::with_manifest(&archive::manifest(version, data)));

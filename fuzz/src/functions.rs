@@ -10,8 +10,8 @@ use crate::input::Input;
 /// Most steps a walk takes: each place once, and the asks of the few functions that are there.
 const MOST_STEPS: usize = 256 * 32 * 8 + 40_000;
 
-/// Configuration space whose reads return the input while there is some, and all ones after that.
-struct Liar<'a> {
+/// Configuration space: reads return the input while there is some, and all ones after that.
+struct UntrustedSpace<'a> {
     input: Input<'a>,
     accesses: u32,
     pauses: u32,
@@ -19,7 +19,7 @@ struct Liar<'a> {
     end: u16,
 }
 
-impl ConfigSpace for Liar<'_> {
+impl ConfigSpace for UntrustedSpace<'_> {
     fn read(&mut self, _: Bdf, register: u16) -> u32 {
         assert!(
             register.is_multiple_of(4) && register < self.end,
@@ -60,7 +60,7 @@ pub fn pci(data: &[u8]) {
     let range = EcamRange { base: input.u64(), segment: 0, first_bus: input.u8(), last_bus: input.u8() };
     check_route(range, input.u8(), input.u16());
     let mut scan = Scan::new(&filter, 0, [0, input.u8()]);
-    let mut space = Liar { input, accesses: 0, pauses: 0, end: 0x100 };
+    let mut space = UntrustedSpace { input, accesses: 0, pauses: 0, end: 0x100 };
     let (mut found, mut functions) = (0, Vec::new());
     for step in 0.. {
         assert!(step < MOST_STEPS, "the walk ends");
@@ -83,7 +83,7 @@ pub fn pci(data: &[u8]) {
 
 /// Virtual functions have places that no function has.
 fn check_virtual(data: &[u8], function: &Function, all: &[Function]) {
-    let mut space = Liar { input: Input(data), accesses: 0, pauses: 0, end: 0x1000 };
+    let mut space = UntrustedSpace { input: Input(data), accesses: 0, pauses: 0, end: 0x1000 };
     let read = VirtualFunctions::read(&mut space, function.place);
     assert!(space.accesses <= 60, "a capability is read in few accesses");
     match read.map(|read| read.and_then(|read| Ok((read, read.places(function.place, all)?)))) {

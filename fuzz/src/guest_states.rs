@@ -28,7 +28,7 @@ struct HandOver {
     vcpu: Vcpu,
     devices: Devices,
     tail: Vec<u8>,
-    /// In whose words the devices are.
+    /// The hand-over version of the form of `devices`.
     version: u32,
 }
 
@@ -79,11 +79,11 @@ fn fresh(input: &mut Input<'_>) -> HandOver {
 
 fn saved(machine: &Machine<FakeMemory>, vcpu: &FakeVcpu, cpu: &Cpu, version: u32) -> HandOver {
     let (mut policy, mut leaves) = (Policy::new_zeroed(), vec![0; 128 * size_of::<CpuidLeaf>()]);
-    let used = machine.save_policy(&mut policy, &mut leaves).expect("no guest is told more");
+    let used = machine.save_policy(&mut policy, &mut leaves).expect("no guest has more leaves");
     leaves.truncate(used);
     let mut state = Vcpu::new_zeroed();
     machine.save_vcpu(vcpu, cpu, &mut state);
-    machine.save_mail(0, &mut state);
+    machine.save_mailbox(0, &mut state);
     let (mut devices, mut tail) = (Devices::new_zeroed(), vec![0; machine.devices_tail_bytes()]);
     let used = machine.save_devices(&mut devices, &mut tail, Reader::of(version)).expect("there is room");
     tail.truncate(used);

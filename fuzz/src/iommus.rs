@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What firmware states of IOMMUs, and bridges that state anything.
+//! Firmware's descriptions of IOMMUs, and bridges that state anything.
 
 use firmware::{Tables, Unreadable};
 use iommu::Description;
@@ -29,12 +29,12 @@ impl firmware::PhysicalMemory for Memory {
 }
 
 /// Functions that are mostly bridges to a later bus.
-struct Liar<'a> {
+struct UntrustedSpace<'a> {
     input: Input<'a>,
     reads: u32,
 }
 
-impl ConfigSpace for Liar<'_> {
+impl ConfigSpace for UntrustedSpace<'_> {
     fn read(&mut self, place: Bdf, register: u16) -> u32 {
         self.reads += 1;
         match (self.input.u8() % 8, register) {
@@ -55,7 +55,7 @@ impl ConfigSpace for Liar<'_> {
     fn pause(&mut self) {}
 }
 
-/// A table of either vendor with a good header: any bytes in it, or structures whose lengths are right.
+/// A table of either vendor with a good header: any bytes in it, or structures of the right lengths.
 pub fn iommu_tables(data: &[u8]) {
     let mut input = Input(data);
     let (is_amd, is_framed) = (input.bool(), input.bool());
@@ -69,10 +69,10 @@ pub fn iommu_tables(data: &[u8]) {
     let place = if is_amd { &mut tables.ivrs } else { &mut tables.dmar };
     *place = Some(TABLE);
     let memory = Memory(table(if is_amd { b"IVRS" } else { b"DMAR" }, &body));
-    let mut liar = Liar { input: Input(data), reads: 0 };
+    let mut space = UntrustedSpace { input: Input(data), reads: 0 };
     let mut description = Box::new(Description::new());
-    iommu::description::read(&memory, &tables, &mut liar, &mut description).expect("the header is good");
-    assert!(liar.reads <= MOST_READS, "a table costs a bounded number of reads");
+    iommu::description::read(&memory, &tables, &mut space, &mut description).expect("the header is good");
+    assert!(space.reads <= MOST_READS, "a table costs a bounded number of reads");
     description.check_reserved(|range| range.start().0 & 1 << 20 != 0);
     check(&description);
 }
@@ -98,7 +98,7 @@ fn table(signature: &[u8; 4], body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What can be relied on, whatever firmware wrote.
+/// The invariants that hold, whatever firmware wrote.
 fn check(description: &Description) {
     for (index, unit) in description.units.iter().enumerate() {
         let range = unit.register_range();

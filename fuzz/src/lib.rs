@@ -5,17 +5,17 @@
 //! (`tests/smoke.rs`). Where checksums or magic numbers would stop nearly every input at the door, a body builds a
 //! frame in which those are right and lets the input fill in the rest; the first byte chooses.
 //!
-//! | module | what is fed |
+//! | module | input |
 //! |---|---|
 //! | `files` | bundles, manifests, kernels |
-//! | `boot_time` | what loaders leave by three protocols, options, ACPI tables, hand-over records and images |
+//! | `boot_time` | boot information of three loader protocols, options, ACPI tables, hand-over records and images |
 //! | `tables` | frames, page tables, the log, the timeline |
 //! | `messages` | the wire |
 //! | `sessions` | requests at a host that takes signed ones only |
-//! | `serial` | what a UART's registers state |
-//! | `functions` | what PCI functions say |
+//! | `serial` | the registers of a UART |
+//! | `functions` | the configuration space of PCI functions |
 //! | `iommus` | ACPI tables that describe IOMMUs |
-//! | `endings` | what a host leaves in memory, what it hears after its end |
+//! | `endings` | the memory that a host leaves, the bytes it receives after its end |
 //! | `instructions` | instruction fetch, decoding and emulation |
 //! | `devices`, `device_states` | a device's registers; the state it is restored from |
 //! | `assigned` | physical functions that belong to a guest, the hardware and the guest |

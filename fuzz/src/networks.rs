@@ -14,7 +14,7 @@ use crate::input::Input;
 
 const GUESTS: usize = 3;
 const MTU: u16 = 1500;
-/// What every driver accepts: version 1 and the address.
+/// The features that every driver accepts: version 1 and the address.
 const BASE: u64 = 1 << 32 | 1 << 5;
 const RECEIVE: u16 = 0;
 const TRANSMIT: u16 = 1;

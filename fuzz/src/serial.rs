@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A UART whose registers state anything, at any time.
+//! A UART with registers that read as anything, at any time.
 
 use uart::{FifoDepth, Hardware, Interrupts, Patience, Peer, Policy, Rate, Register, Uart};
 
@@ -9,7 +9,7 @@ use crate::input::Input;
 const LEAST_STEP_NS: u64 = 100_000;
 
 /// Reads come from the input; bytes written to the data register since the last status read are counted.
-struct Liar<'a> {
+struct UntrustedUart<'a> {
     input: Input<'a>,
     now_ns: u64,
     has_clock: bool,
@@ -19,13 +19,13 @@ struct Liar<'a> {
     scratch: Option<u8>,
 }
 
-impl Liar<'_> {
+impl UntrustedUart<'_> {
     fn step(&mut self) {
         self.now_ns += LEAST_STEP_NS + u64::from(self.input.u8()) * 1000;
     }
 }
 
-impl Hardware for Liar<'_> {
+impl Hardware for UntrustedUart<'_> {
     fn read(&mut self, register: Register) -> u8 {
         self.step();
         if register == Register::LineStatus {
@@ -44,7 +44,7 @@ impl Hardware for Liar<'_> {
         }
         if register == Register::Data {
             self.since_poll += 1;
-            assert!(self.since_poll <= self.depth, "no more than the FIFO holds behind a look");
+            assert!(self.since_poll <= self.depth, "no more than the FIFO holds behind a poll");
         }
     }
 
@@ -65,7 +65,7 @@ pub fn uart(data: &[u8]) {
     let peer = input.choose(&[Peer::Reads, Peer::Talks]);
     let rate = input.choose(&[115_200, 9600, 300]);
     let scratch = (input.u8() % 8 != 0).then_some(0);
-    let mut uart = Uart::new(Liar { input, now_ns: 0, has_clock: true, since_poll: 0, depth: 65, scratch });
+    let mut uart = Uart::new(UntrustedUart { input, now_ns: 0, has_clock: true, since_poll: 0, depth: 65, scratch });
     let Ok(found) = uart.start(Rate::from_baud(rate).expect("it divides"), policy, peer) else { return };
     let depth = if policy == Policy::Byte { FifoDepth::None } else { found.depth };
     (uart.hardware().depth, uart.hardware().since_poll) = (depth.bytes(), 0);

@@ -55,7 +55,7 @@ impl World {
         }
     }
 
-    /// What a client has signed, perhaps changed.
+    /// A frame that a client has signed, perhaps changed.
     fn signed(&mut self, client: usize, input: &mut Input<'_>) -> Option<RequestBody> {
         let asked = if input.bool() { RequestBody::Info } else { RequestBody::Restart };
         let mut signed = self.clients[client].sign(&asked)?;
@@ -68,7 +68,8 @@ impl World {
         Some(RequestBody::Signed(signed))
     }
 
-    /// What is carried out has been signed, by a key of the role that it takes, and was not carried out before.
+    /// A request that is carried out has been signed, by a key of the role that it takes, and was not carried out
+    /// before.
     fn ask(&mut self, body: RequestBody) -> Option<Challenge> {
         self.nonce = self.nonce.wrapping_add(1);
         let signature = if let RequestBody::Signed(signed) = &body { Some(signed.signature) } else { None };
@@ -80,7 +81,7 @@ impl World {
                 let role = ROLES.iter().find(|role| role.to_string() == name).expect("a key");
                 assert!(*role >= body.role(), "{name}: {body:?}");
                 let was_due = self.due.remove(&(name, signature, body.to_bytes()));
-                assert!(was_due, "nobody has signed {body:?}, or it was carried out before");
+                assert!(was_due, "no client has signed {body:?}, or it was carried out before");
             }
             Err(denied) => drop((denied.to_string(), denied.hint(), denied.code())),
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Virtio: a queue in memory that says anything, and drivers of each device that do anything. Afterwards a device must
+//! Virtio: a queue in memory with any content, and drivers of each device that do anything. Afterwards a device must
 //! be restorable from its own state, and work again after a reset.
 
 use std::cell::{Cell, RefCell};
@@ -18,7 +18,7 @@ pub const VERSION_1: u64 = 1 << 32;
 /// Accesses of one call at most: descriptors of a chain, rings, a few more.
 const ACCESSES: u32 = 2 * 256 + 16;
 
-/// Memory that changes while it is read, by what the input says.
+/// Memory that changes while it is read, by the input.
 struct Changing<'a> {
     bytes: RefCell<Vec<u8>>,
     input: RefCell<Input<'a>>,
@@ -110,7 +110,7 @@ impl Entropy for Constant {
     }
 }
 
-/// A console on which somebody types all the time.
+/// A console with constant input.
 struct Typist;
 
 impl Port for Typist {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a CPU with VMX reports: its capability MSRs, and a VMCS after an exit or before an entry.
+//! The reports of a CPU with VMX: its capability MSRs, and a VMCS after an exit or before an entry.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use vm::exit::Exit;
 
 use crate::input::Input;
 
-/// Neither registers nor exits are trusted: what is settled is allowed, and each exit is decoded, whatever it says.
+/// Neither registers nor exits are trusted: resolved controls are allowed, and each exit is decoded, whatever it is.
 pub fn vmx(data: &[u8]) {
     let mut input = Input(data);
     let bounds = if input.bool() { capabilities(&mut input) } else { None };
@@ -61,8 +61,8 @@ fn capabilities(input: &mut Input<'_>) -> Option<Bounds> {
         None
     })?;
     let [needed, wanted, forbidden] = [0; 3].map(|_: u8| controls(input));
-    let settled = Request { needed, wanted, forbidden }.settle(&capabilities).unwrap_or(Controls::NONE);
-    for control in Control::ALL.iter().filter(|control| settled.has(**control)) {
+    let resolved = Request { needed, wanted, forbidden }.resolve(&capabilities).unwrap_or(Controls::NONE);
+    for control in Control::ALL.iter().filter(|control| resolved.has(**control)) {
         assert!(capabilities.allowed(control.word()).may & control.bit() != 0, "{control:?}");
         assert!(!forbidden.has(*control), "{control:?}");
     }

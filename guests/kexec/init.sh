@@ -3,8 +3,8 @@
 # shellcheck shell=dash
 #
 # /init of the Linux that tests and benches replace by kexec: loads /boot/next with /boot/initrd and the command line in
-# /boot/cmdline, says so, and goes. `kexec=-s` on this Linux's own command line chooses the system call, as kexec(8) has
-# it.
+# /boot/cmdline, prints that, and executes it. `kexec=-s` on this Linux's own command line chooses the system call, as
+# kexec(8) has it.
 way=-c
 /bin/busybox mount -t proc proc /proc
 /bin/busybox mount -t sysfs sysfs /sys

@@ -25,21 +25,22 @@ period=$(word period)
 period=${period:-2000000}
 
 # Lines of perf's, each with its task before it.
-told() {
+tagged() {
   busybox sed "s/^/perf: $1: /"
 }
 
 stat() {
-  perf stat -e cycles -e ref-cycles -e instructions shares "$ms" 2>&1 | told stat
+  perf stat -e cycles -e ref-cycles -e instructions shares "$ms" 2>&1 | tagged stat
 }
 
-# A sample for each so many cycles: how many there are, who was met, and the cycles that were there to be sampled.
+# A sample for each so many cycles: how many there are, the functions that were met, and the cycles that were there to
+# be sampled.
 record() {
-  echo begins | told record
-  perf record -q -e cycles -c "$period" -o profile.data perf stat -e cycles shares "$ms" 2>&1 | told record
+  echo begins | tagged record
+  perf record -q -e cycles -c "$period" -o profile.data perf stat -e cycles shares "$ms" 2>&1 | tagged record
   perf script -i profile.data --comm shares -F ip,sym >samples 2>/dev/null
   busybox printf 'period %s samples %s half %s third %s fifth %s\n' "$period" "$(busybox grep -c . samples)" \
-    "$(met half)" "$(met third)" "$(met fifth)" | told record
+    "$(met half)" "$(met third)" "$(met fifth)" | tagged record
 }
 
 met() {
@@ -56,17 +57,17 @@ top() {
     busybox grep -q '%.*shares::' top && break
     busybox sleep 0.5
   done
-  busybox grep -E '%|irqs' top | busybox grep -m1 -B1 -A8 'shares::' | told top
+  busybox grep -E '%|irqs' top | busybox grep -m1 -B1 -A8 'shares::' | tagged top
   busybox killall perf shares sleep
 }
 
 bare() {
-  shares "$ms" 2>&1 | told bare
+  shares "$ms" 2>&1 | tagged bare
 }
 
 # In an emulator an interrupt takes longer than the kernel allows: it would ask for fewer and fewer.
 echo 0 >/proc/sys/kernel/perf_cpu_time_max_percent
-# The kernel's symbols, of which nobody asks here, take a CPU a minute to read there.
+# The kernel's symbols, which are not needed here, take a CPU a minute to read there.
 echo 2 >/proc/sys/kernel/kptr_restrict
 echo "perf: counters: $(busybox dmesg | busybox grep -m1 -E 'Performance Events' | busybox cut -d: -f2-)"
 for task in $(word perf | busybox tr , ' '); do

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Baton: a hypervisor that can be replaced while its guests run.
 //!
-//! The boot, in order: console → memory map → frames → own page tables → interrupts and clock → CPUs → bundle →
-//! guests. What need not happen before the first guest instruction happens after it.
+//! The boot, in order: console → memory map → frames → own page tables → interrupts and clock → CPUs → bundle → guests.
+//! Work that need not happen before the first guest instruction happens after it.
 //!
 //! An image that replaces another one takes the same way, and skips what the other has handed over
 //! ([`lifecycle::restart`]).
@@ -41,7 +41,7 @@ static KERNEL_HOOKS: kernel::hooks::Hooks =
 fn main(source: Source, entered_at: u64) -> ! {
     kernel::hooks::provide(&KERNEL_HOOKS);
     kernel::timeline::start(entered_at);
-    // Apart from the other way, whose large values would take half of the boot stack.
+    // Apart from the other way: its large values would take half of the boot stack.
     if let Source::Judge { record, page } = source {
         update::on_trial::prepare(record, page, entered_at);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest and the host report of a transfer that ends in a blackout: the guest `edu` with `do=blackout`, and the
-//! test image with `selftest=update:wait:interrupt`.
+//! The reports of a guest and the host on a transfer that ends in a blackout: the guest `edu` with `do=blackout`, and
+//! the test image with `selftest=update:wait:interrupt`.
 
 use wire::UpdateReport;
 

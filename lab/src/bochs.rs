@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A lab machine in Bochs: an i440FX board that starts from a disc, whose time is emulated: a tick is an instruction.
+//! A lab machine in Bochs: an i440FX board that starts from a disc, with emulated time: a tick is an instruction.
 //!
 //! Bochs interprets one instruction after the other. It checks control blocks of nested guests, and reserved bits, more
 //! strictly than QEMU does. It has no IOMMU, no MCFG and no PMU.
@@ -28,11 +28,11 @@ const FIRMWARE: [&str; 2] = ["/usr/share/bochs/BIOS-bochs-latest", "/usr/share/b
 const INSTRUCTIONS_PER_SECOND: u32 = 100_000_000;
 /// A line of Bochs's log begins with the tick, of so many digits, and the first letter of its level.
 const TICK_DIGITS: usize = 11;
-/// The levels that tell of something wrong: an error, and a panic.
+/// The levels that report a fault: an error, and a panic.
 const LEVELS: [char; 2] = ['e', 'p'];
 /// How Bochs calls a power-off by the machine, which it takes for a panic of its own.
 pub(super) const POWER_OFF: &str = "[ACPI  ] ACPI control: soft power off";
-/// What is around its last message.
+/// The text around its last message.
 const FRAME: [&str; 2] = ["=====", "Bochs is exiting with the following message"];
 /// Errors by Bochs's word that are none: exits and faults that guests cause, and registers that are probed.
 const USUAL: [&str; 5] = [
@@ -76,7 +76,7 @@ impl Bochs {
     /// Writes the disc and the configuration of a machine to its folder.
     ///
     /// # Errors
-    /// What Bochs cannot emulate, firmware or programs that are missing, or a file that cannot be written.
+    /// A machine that Bochs cannot emulate, firmware or programs that are missing, or a file that cannot be written.
     pub(super) fn prepare(&self, machine: &Machine, dir: &RunDir) -> Result<Prepared> {
         check(machine)?;
         let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no local port for Bochs can be opened");
@@ -109,7 +109,7 @@ impl Bochs {
         let ([bios, vga_bios], ips) = (FIRMWARE, INSTRUCTIONS_PER_SECOND);
         let com =
             |number: u8, port: u16| format!("com{number}: enabled=1, mode=socket-client, dev=\"localhost:{port}\"\n");
-        // What Bochs finds wrong goes to its standard error; a panic of its own ends it.
+        // Bochs reports faults on its standard error; a panic of its own ends it.
         Ok(format!(
             "config_interface: textconfig\n\
              display_library: rfb, options=\"timeout=0\"\n\
@@ -148,7 +148,7 @@ pub(super) fn explain(program: &OsStr) -> String {
     format!("the emulator {program:?} cannot be started; install bochs, or name it with --bochs or BATON_BOCHS")
 }
 
-/// Returns whether a line that Bochs has written tells of something wrong: in the control block of a guest, or with
+/// Returns whether a line that Bochs has written reports a fault: in the control block of a guest, or with
 /// Bochs itself.
 pub(super) fn is_worth_keeping(line: &str) -> bool {
     let (tick, text) = line.split_at_checked(TICK_DIGITS).unwrap_or_default();

@@ -47,7 +47,7 @@ fn arguments_of_qemu_are_refused() {
 }
 
 #[test]
-fn what_bochs_finds_wrong_is_told_from_what_takes_place() {
+fn errors_of_bochs_are_distinguished_from_events() {
     for wrong in [
         "00465782566e[CPU0  ] VMRUN: Guest EFER.SVME = 0",
         "01004511961e[CPU0  ] VMFAIL: VMCS EXEC CTRL: VMX pin-based controls allowed 0-settings",

@@ -27,7 +27,7 @@ use super::start::explain;
 const BECOME: [&str; 2] = ["emulator", "--with"];
 const SEPARATOR: &str = "--";
 
-/// This program, once it has said that it can become an emulator. A static, since it is a fact about the program:
+/// This program, once it has declared that it can become an emulator. A static, since it is a fact about the program:
 /// tests of libraries have no `main` of their own, and start their emulators unbound.
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A lab machine with as many PCI functions as the machine has whose boot was published (LPC 2023, "Improving kexec
+//! A lab machine with as many PCI functions as the machine of the published boot has (LPC 2023, "Improving kexec
 //! boot time"): 57, of which 15 are what it takes to boot the host and to give guests networks and disks.
 
 use std::ffi::OsString;
@@ -38,7 +38,7 @@ pub fn needed_option() -> String {
     format!("pci=allow:{}", places.collect::<Vec<_>>().join(","))
 }
 
-/// Returns device and function on a bus. Each function of a device says that there are several.
+/// Returns device and function on a bus. Each function of a device has the multi-function bit.
 fn at(number: u32) -> String {
     format!("addr={:x}.{},multifunction=on", number / 8, number % 8)
 }

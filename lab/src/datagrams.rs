@@ -82,7 +82,7 @@ impl Receiver {
         Ok((Self::of(socket, Some(port)), port))
     }
 
-    /// Receives the frames of a card whose backend is `dgram` with this path as its remote end.
+    /// Receives the frames of a card with the backend `dgram` and this path as its remote end.
     ///
     /// # Errors
     /// The socket cannot be made.

@@ -71,8 +71,8 @@ impl fmt::Display for Ending {
         match self {
             Self::Success => write!(f, "the host ended well"),
             Self::PoweredOff => write!(f, "the host powered off"),
-            Self::Failed => write!(f, "the host reports a failure; its last lines say which"),
-            Self::Panicked => write!(f, "the host panicked; its last lines say where"),
+            Self::Failed => write!(f, "the host reports a failure; its last lines report which"),
+            Self::Panicked => write!(f, "the host panicked; its last lines report where"),
             Self::Emulator { status, output } => write!(f, "the emulator failed with status {status}: {output}"),
             Self::Killed { signal } => write!(f, "the emulator was ended by signal {signal}"),
         }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hosts_own_codes_are_told_from_the_emulators() {
+    fn the_hosts_own_codes_are_distinguished_from_the_emulators() {
         assert_eq!(
             [33, 0, 35, 37].map(ending),
             [Ending::Success, Ending::PoweredOff, Ending::Failed, Ending::Panicked]

@@ -25,7 +25,7 @@ const QUEUES_PER_VIRTUAL_FUNCTION: u32 = 2;
 /// I/O queue pairs of an NVMe controller that no virtual function has.
 const PRIVATE_QUEUES: u32 = 8;
 
-/// A machine's IOMMU and PCI devices, whose files exist.
+/// A machine's IOMMU and PCI devices; their files exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hardware {
     iommu: Iommu,

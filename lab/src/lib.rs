@@ -54,7 +54,7 @@ pub use rundir::RunDir;
 /// The line by which the demo's guest shows that its userspace runs; printed by the guests' agent.
 pub const GREETING: &str = "Hello from a guest of Baton";
 
-/// The interval at which a silent emulator is checked for its end.
+/// The interval at which an emulator without output is checked for its end.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Something that happened in the lab.

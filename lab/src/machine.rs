@@ -34,7 +34,7 @@ pub enum EmulatorKind {
     /// A q35 board, with IOMMUs and PCI devices
     #[default]
     Qemu,
-    /// An i440FX board, whose emulation is stricter; a tick of its time is an instruction
+    /// An i440FX board, with a stricter emulation; a tick of its time is an instruction
     Bochs,
 }
 
@@ -89,7 +89,7 @@ impl Machine {
 
     fn qemu_command(&self, program: &Path, accelerator: Accelerator, control: &Path) -> Command {
         let mut command = Command::new(program);
-        // Of its own group, so that Ctrl-C reaches us and not the emulator, whose end would look like a power-off.
+        // Of its own group, so that Ctrl-C reaches us and not the emulator; its end would resemble a power-off.
         command.process_group(0);
         let (name, cpu) = match accelerator {
             Accelerator::Tcg => ("tcg", "max"),

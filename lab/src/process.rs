@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_line_without_end_is_cut() {
         let (sender, lines) = mpsc::channel();
-        let on_line = move |line: Line| sender.send(line.text.len()).expect("somebody listens");
+        let on_line = move |line: Line| sender.send(line.text.len()).expect("the receiver lives");
         let mut process = Process::spawn(shell("head -c 100000 /dev/zero | tr '\\0' x"), on_line).expect("started");
         process.wait();
         assert_eq!(lines.try_iter().collect::<Vec<_>>(), [65536, 100_000 - 65536]);

@@ -26,7 +26,7 @@ pub fn arguments(socket: &Path) -> [OsString; 2] {
     ["-qmp".into(), format!("unix:{path},server=on,wait=off").into()]
 }
 
-/// A conversation with an emulator.
+/// A QMP connection to an emulator.
 pub struct Monitor {
     reader: BufReader<UnixStream>,
 }
@@ -76,7 +76,7 @@ impl Monitor {
     }
 }
 
-/// A starting emulator has no socket yet, then one at which nobody listens.
+/// A starting emulator has no socket yet, then one without a listener.
 fn connect_within(limit: Duration, socket: &Path) -> io::Result<UnixStream> {
     let deadline = Instant::now() + limit;
     loop {
@@ -128,12 +128,12 @@ mod tests {
     fn an_emulator_that_never_opens_its_monitor_is_an_error() {
         let folder = tempfile::tempdir().expect("a folder");
         let error =
-            connect_within(Duration::from_millis(10), &folder.path().join("none")).expect_err("nobody is there");
+            connect_within(Duration::from_millis(10), &folder.path().join("none")).expect_err("there is no listener");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
-    fn answers_are_told_from_greetings_events_and_refusals() {
+    fn answers_are_distinguished_from_greetings_events_and_refusals() {
         assert_eq!(answer(r#"{"QMP": {"version": {}}}"#).expect("a greeting"), None);
         assert_eq!(answer(r#"{"event": "RESET"}"#).expect("an event"), None);
         assert_eq!(answer(r#"{"return": {"icount": 7}}"#).expect("an answer"), Some(json!({ "icount": 7 })));

@@ -39,7 +39,7 @@ pub(super) struct Client {
     pub is_leaving: bool,
 }
 
-/// The state of all conversations.
+/// The state of all connections.
 #[derive(Default)]
 pub(super) struct Router {
     clients: BTreeMap<ClientId, Client>,
@@ -132,7 +132,7 @@ impl Router {
             let reason = format!("{MAX_PENDING} requests wait for an answer already");
             return self.refuse(id, request.id, RefusalCode::Exhausted, reason);
         }
-        // What is signed goes on as it is; the streams that it asks the host for are this client's.
+        // A signed frame goes on unchanged; the streams that it asks the host for are this client's.
         if let RequestBody::Signed(signed) = &request.body
             && let Some(RequestBody::Subscribe(wanted)) = RequestBody::from_bytes(&signed.body)
             && let Some(client) = self.clients.get_mut(&id)

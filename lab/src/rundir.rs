@@ -16,7 +16,7 @@ use rustix::process::getuid;
 /// The path at which the emulator connects.
 pub(super) const HOST_SOCKET: &str = "host.sock";
 const BUNDLE: &str = "bundle.cpio";
-/// What Bochs is started with: a disc, its configuration, and the commands of its debugger.
+/// The files that Bochs is started with: a disc, its configuration, and the commands of its debugger.
 pub(super) const BOCHS_DISC: &str = "bochs.iso";
 pub(super) const BOCHS_CONFIGURATION: &str = "bochsrc";
 pub(super) const BOCHS_COMMANDS: &str = "bochs.rc";
@@ -119,7 +119,7 @@ pub fn log_path(name: &str) -> Result<PathBuf> {
     Ok(path.join(LOG))
 }
 
-/// Makes a folder that only we can enter; one that is another's is refused (the temporary folder is everybody's).
+/// Makes a folder that only we can enter; one that is another's is refused (all users share the temporary folder).
 fn make_private(path: &Path) -> Result<()> {
     let explain = || format!("the folder {} cannot be used", path.display());
     DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(explain)?;

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Starts what stands for an emulator, says its process id, and waits.
+/// Starts what stands for an emulator, prints its process id, and waits.
 fn start_and_wait() {
     let mut emulator = Command::new("sleep");
     emulator.arg("1000");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where the kernel shows its block devices.
+/// The folder of the kernel's block devices.
 pub const CLASS: &str = "/sys/class/block";
 /// Starts of the names of devices that no operating system is installed on.
 const OTHERS: [&str; 5] = ["ram", "loop", "zram", "sr", "fd"];
@@ -34,12 +34,12 @@ fn disk_of(class: &Path, name: &str) -> Option<String> {
     is_partition.then(|| Some(device.parent()?.file_name()?.to_str()?.to_owned())).flatten()
 }
 
-/// A drive without a medium, or a disk whose size the kernel does not know.
+/// Returns whether a device is a drive without a medium, or a disk of a size that the kernel does not know.
 fn is_empty(device: &Path) -> bool {
     fs::read_to_string(device.join("size")).is_ok_and(|size| size.trim() == "0")
 }
 
-/// virtio shows a disk's serial number with the disk, NVMe with the controller.
+/// Returns whether a disk has this serial number: virtio shows it with the disk, NVMe with the controller.
 fn has_serial(class: &Path, disk: &str, serial: &str) -> bool {
     let files: [PathBuf; 2] = ["serial", "device/serial"].map(|file| class.join(disk).join(file));
     files.iter().any(|file| fs::read_to_string(file).is_ok_and(|found| found.trim() == serial))

@@ -26,7 +26,7 @@ pub fn default_entry(files: &[EntryFile], environment: &Environment) -> Option<E
     Some(offered.swap_remove(place).2)
 }
 
-/// Reads a file: its name, its version, and what it offers. One without a kernel (`efi`) offers nothing.
+/// Reads a file: its name, its version, and the entry that it offers. One without a kernel (`efi`) offers nothing.
 fn read<'f>(file: &'f EntryFile, environment: &Environment) -> Option<(&'f str, String, Entry)> {
     let (mut entry, mut version) = (Entry { title: file.name.clone(), ..Entry::default() }, String::new());
     let mut options = Vec::new();

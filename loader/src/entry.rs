@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a boot loader's configuration states of a kernel, and the state that GRUB keeps beside it.
+//! A kernel as a boot loader's configuration states it, and the state that GRUB keeps beside it.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ impl Environment {
     }
 
     /// Returns the words of a command line, with the values of variables that are words of their own. A variable that
-    /// is not here has no value: what GRUB computes when it runs is for its own screen.
+    /// is not here has no value: GRUB computes some when it runs, but only for its own screen.
     pub fn expand<'w>(&self, words: impl IntoIterator<Item = &'w str>) -> String {
         let expanded = words.into_iter().filter_map(|word| match word.strip_prefix('$') {
             Some(name) => self.get(name.trim_start_matches('{').trim_end_matches('}')),

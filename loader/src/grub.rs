@@ -2,8 +2,8 @@
 //! `grub.cfg` as `grub-mkconfig` writes it: its menu, and which entry is the default (GNU GRUB manual 2.12, chapters 6
 //! and 16).
 //!
-//! Nothing is executed. What stands in `if` is taken as if its condition were true, so a default that depends on the
-//! state that GRUB keeps is looked up there.
+//! Nothing is executed. Commands in an `if` are read as if its condition were true, so a default that depends on the
+//! state that GRUB keeps is read from there.
 
 use crate::entry::{Entry, Environment};
 use crate::words::{Word, words};
@@ -17,7 +17,7 @@ struct Item {
     title: String,
     id: Option<String>,
     entry: Entry,
-    /// Of a submenu: its items.
+    /// The items of a submenu.
     items: Vec<Item>,
     is_submenu: bool,
 }
@@ -62,7 +62,7 @@ fn read(text: &str, environment: &Environment) -> (Vec<Item>, Option<String>) {
     (menu, default)
 }
 
-/// The item that `menuentry TITLE --class … $menuentry_id_option ID {` opens.
+/// Returns the item that `menuentry TITLE --class … $menuentry_id_option ID {` opens.
 fn item(arguments: &[Word], is_submenu: bool) -> Item {
     let title = arguments.first().map(|word| word.text.clone()).unwrap_or_default();
     let is_id = |word: &Word| word.text == "--id" || word.text == "$menuentry_id_option";
@@ -82,8 +82,8 @@ fn close(open: &mut Vec<Block>, menu: &mut Vec<Item>) {
     around.unwrap_or(menu).push(item);
 }
 
-/// Returns the default that `set default=VALUE` states. That of the next boot only is not one: GRUB forgets it when it
-/// starts it, and nothing is written here.
+/// Returns the default that `set default=VALUE` states. The one for the next boot only is ignored: GRUB clears it when
+/// it starts that entry, and nothing is written here.
 fn stated_default(arguments: &[Word], environment: &Environment) -> Option<String> {
     let value = arguments.first()?.text.strip_prefix("default=")?.to_owned();
     let value = match value.strip_prefix('$') {
@@ -94,7 +94,7 @@ fn stated_default(arguments: &[Word], environment: &Environment) -> Option<Strin
     (!value.is_empty()).then_some(value)
 }
 
-/// Takes what a command in an entry states of its kernel.
+/// Reads a command of an entry: its kernel, command line or initial RAM disk.
 fn describe(entry: &mut Entry, command: &str, arguments: &[Word], environment: &Environment) {
     match command {
         "linux" | "linux16" | "linuxefi" => {
@@ -106,7 +106,7 @@ fn describe(entry: &mut Entry, command: &str, arguments: &[Word], environment: &
     }
 }
 
-/// A path without the device before it: `(hd0,gpt2)/vmlinuz`, `($root)/vmlinuz`.
+/// Returns a path without the device before it: `(hd0,gpt2)/vmlinuz`, `($root)/vmlinuz`.
 fn path(word: &str) -> String {
     let rest = word.strip_prefix('(').and_then(|rest| rest.split_once(')'));
     rest.map_or(word, |(_, path)| path).to_owned()

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The parts of a Debian 12 host's file that say something of kernels.
+/// The parts of a Debian 12 host's file that concern kernels.
 const DEBIAN: &str = r#"
 if [ -s $prefix/grubenv ]; then
   set have_grubenv=true
@@ -77,7 +77,7 @@ fn a_default_is_a_number_a_title_or_an_identifier_also_in_a_submenu() {
 }
 
 #[test]
-fn a_default_that_grub_has_saved_is_looked_up() {
+fn a_default_that_grub_has_saved_is_read() {
     let text = with_default("${saved_entry}");
     let saved = "# GRUB Environment Block\nsaved_entry=gnulinux-advanced-1234>gnulinux-56\n####";
     assert_eq!(entry(&text, saved).kernel, "/boot/vmlinuz-6.1.0-56-amd64");
@@ -112,14 +112,14 @@ const LINES: [&str; 8] = [
     "set default=a",
 ];
 
-/// One of them, or what is none.
+/// One of them, or a line of another kind.
 fn line() -> impl Strategy<Value = String> {
     prop_oneof![prop::sample::select(&LINES[..]).prop_map(str::to_owned), ".{0,40}"]
 }
 
 proptest! {
     #[test]
-    fn what_is_found_has_a_kernel(lines in prop::collection::vec(line(), 0..60)) {
+    fn an_entry_that_is_found_has_a_kernel(lines in prop::collection::vec(line(), 0..60)) {
         let text = lines.join("\n");
         if let Some(entry) = default_entry(&text, &Environment::default()) {
             prop_assert!(!entry.kernel.is_empty());

@@ -10,7 +10,7 @@ use crate::entries::{self, EntryFile};
 use crate::entry::{Entry, Environment};
 use crate::grub;
 
-/// Folders with what boots, from the root of a file system: its own, or, on a partition for it, the root.
+/// Folders with boot files, from the root of a file system: its own, or, on a partition for it, the root.
 const PLACES: [&str; 2] = ["boot", ""];
 /// GRUB's own folders there.
 const GRUB: [&str; 2] = ["grub", "grub2"];
@@ -19,7 +19,7 @@ const MOST_BYTES: u64 = 4 << 20;
 /// The most files of `loader/entries` that are read.
 const MOST_ENTRIES: usize = 256;
 
-/// A kernel with all that it is started with.
+/// A kernel with its initial RAM disk and its command line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Installed {
     /// The name that the menu shows.

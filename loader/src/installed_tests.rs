@@ -27,7 +27,7 @@ fn a_root_with_its_own_boot_folder_is_found() {
 }
 
 #[test]
-fn a_partition_of_its_own_for_what_boots_is_found() {
+fn a_boot_partition_of_its_own_is_found() {
     let text = GRUB_CFG.replace("/boot/", "/");
     let disk = disk(&[("grub2/grub.cfg", &text), ("vmlinuz", "k"), ("initrd.img", "i")]);
     assert_eq!(find(disk.path()).expect("found").kernel, disk.path().join("vmlinuz"));

@@ -5,7 +5,7 @@
 //! that this configuration names in its own place, by kexec. So the guest runs the kernel that its own distribution
 //! has installed, and a newer one after its next reboot.
 //!
-//! It runs as process 1: when it ends the kernel panics, so it looks again for as long as it takes.
+//! It runs as process 1: the kernel panics when it ends, so it repeats the search until a kernel has started.
 
 mod disks;
 mod entries;
@@ -23,7 +23,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// Prints a line on the console; a console that is gone is no reason for process 1 to end.
-macro_rules! say {
+macro_rules! report {
     ($($words:tt)*) => {{
         use std::io::Write as _;
         let _ = writeln!(std::io::stdout(), "baton-loader: {}", format_args!($($words)*));
@@ -39,23 +39,24 @@ const ROUNDS_UNTIL_AGAIN: u32 = 50;
 
 fn main() -> ! {
     if let Err(error) = system::mount_kernel_file_systems() {
-        say!("{error:#}");
+        report!("{error:#}");
     }
-    system::load_drivers().iter().for_each(|complaint| say!("{complaint}"));
+    system::load_drivers().iter().for_each(|complaint| report!("{complaint}"));
     let cmdline = fs::read_to_string("/proc/cmdline").unwrap_or_default();
     let serial = cmdline.split_whitespace().find_map(|word| word.strip_prefix(SERIAL));
-    say!("looking for a kernel on {}", serial.map_or("any disk".to_owned(), |serial| format!("the disk {serial}")));
+    let place = serial.map_or("any disk".to_owned(), |serial| format!("the disk {serial}"));
+    report!("searching for a kernel on {place}");
     let mut refusals = BTreeMap::new();
     loop {
         for round in 0..ROUNDS_UNTIL_AGAIN {
-            look_for_a_kernel(serial, round == 0, &mut refusals);
+            search_for_a_kernel(serial, round == 0, &mut refusals);
             sleep(PAUSE);
         }
     }
 }
 
-/// Tries the devices that have not been tried yet, or all. `refusals` are the reasons that have been said.
-fn look_for_a_kernel(serial: Option<&str>, all: bool, refusals: &mut BTreeMap<String, String>) {
+/// Tries the devices that have not been tried yet, or all. `refusals` are the reasons that have been printed.
+fn search_for_a_kernel(serial: Option<&str>, all: bool, refusals: &mut BTreeMap<String, String>) {
     for device in disks::devices(Path::new(disks::CLASS), serial) {
         if !all && refusals.contains_key(&device) {
             continue;
@@ -63,17 +64,17 @@ fn look_for_a_kernel(serial: Option<&str>, all: bool, refusals: &mut BTreeMap<St
         let Err(error) = start_from(&device);
         let reason = format!("{error:#}");
         if refusals.get(&device) != Some(&reason) {
-            say!("{device}: {reason}");
+            report!("{device}: {reason}");
         }
         refusals.insert(device, reason);
     }
 }
 
-/// Starts the kernel that is installed on a device; returns only why it could not.
+/// Starts the kernel that is installed on a device; returns only on failure, with the reason.
 fn start_from(device: &str) -> anyhow::Result<Infallible> {
     system::mount_disk(device)?;
     let started = installed::find(Path::new(system::ROOT)).and_then(|installed| {
-        say!("starting {:?} from {device}: {}", installed.title, installed.cmdline);
+        report!("starting {:?} from {device}: {}", installed.title, installed.cmdline);
         Err(system::start(&installed))
     });
     system::unmount_disk();

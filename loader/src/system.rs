@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests of process 1 to the kernel: drivers, file systems, and another kernel in its place.
+//! Requests of process 1 to the kernel: drivers, file systems, and kexec.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,16 +13,16 @@ use rustix::system::{finit_module, uname};
 
 use crate::installed::Installed;
 
-/// Where a disk's file system is mounted.
+/// The mount point of a disk's file system.
 pub const ROOT: &str = "/disk";
-/// What a disk of an installed system has at its root, or for what boots, in the order of trying.
+/// The file systems of an installed system's root or boot partition, in the order in which they are tried.
 const FILE_SYSTEMS: [&str; 3] = ["ext4", "xfs", "vfat"];
 /// The names of drivers, in the order in which they are loaded.
 const DRIVERS: &str = "modules.load";
 /// An initial RAM disk of several parts, joined.
 const JOINED: &str = "/initrd";
 
-/// Mounts what the kernel shows of itself.
+/// Mounts the kernel's own file systems.
 pub fn mount_kernel_file_systems() -> Result<()> {
     for (kind, path) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")] {
         fs::create_dir_all(path).with_context(|| format!("{path} cannot be made"))?;
@@ -59,7 +59,7 @@ pub fn mount_disk(device: &str) -> Result<()> {
     for kind in FILE_SYSTEMS {
         match mount(&path, ROOT, kind, MountFlags::RDONLY, None) {
             Ok(()) => return Ok(()),
-            // Of another kind, or no driver of this one.
+            // The file system is of another kind, or this kind has no driver.
             Err(Errno::INVAL | Errno::NODEV) => {}
             Err(error) => return Err(io::Error::from(error)).with_context(|| format!("its {kind} cannot be mounted")),
         }
@@ -69,11 +69,11 @@ pub fn mount_disk(device: &str) -> Result<()> {
 
 /// Leaves the file system that is mounted at [`ROOT`].
 pub fn unmount_disk() {
-    // One that is busy is only not tried again.
+    // A busy one is merely not tried again.
     let _ = unmount(ROOT, UnmountFlags::DETACH);
 }
 
-/// Starts a kernel in place of this one; returns only the reason why it could not be.
+/// Starts a kernel in place of this one; returns only on failure, with the reason.
 pub fn start(installed: &Installed) -> anyhow::Error {
     let request = initrd(&installed.initrds).map(|initrd| KexecRequest {
         kernel: installed.kernel.clone(),
@@ -89,7 +89,7 @@ pub fn start(installed: &Installed) -> anyhow::Error {
     }
 }
 
-/// The file with an initial RAM disk. The kernel takes one file, so several are joined, as a boot loader does.
+/// Returns the file with an initial RAM disk. The kernel takes one file, so several are joined, as a boot loader does.
 fn initrd(parts: &[PathBuf]) -> Result<Option<PathBuf>> {
     let [_, _, ..] = parts else { return Ok(parts.first().cloned()) };
     let mut joined = File::create(JOINED).with_context(|| format!("{JOINED} cannot be made"))?;

@@ -29,7 +29,7 @@ unpack_kernel() {
   mkdir -p "$TARGET/kernels"
   unpack_packages "$folder" "${packages[@]}" || return 1
   (cd "$folder" && ln -sf boot/vmlinuz-* vmlinuz)
-  say "kernel $series is under ${folder#"$ROOT"/} (${package%%=*})"
+  report "kernel $series is under ${folder#"$ROOT"/} (${package%%=*})"
 }
 
 # The release's own kernel, which is the default one: it and the release's own QEMU were tested together. (Debian 12's
@@ -65,7 +65,7 @@ full_kernel() {
   (cd "$part" && ln -sf boot/vmlinuz-* vmlinuz)
   rm -rf "$folder"
   mv "$part" "$folder"
-  say "a full kernel is under ${folder#"$ROOT"/} (${package%%=*})"
+  report "a full kernel is under ${folder#"$ROOT"/} (${package%%=*})"
 }
 
 # Removes every other driver.
@@ -87,7 +87,7 @@ kexec_tools() {
     sed -nE 's/^Inst ([^ ]+) .*\(([^ ]+) .*/\1=\2/p')
   [[ "${packages[*]}" == *kexec-tools=* ]] || packages=(kexec-tools)
   unpack_packages "$folder" "${packages[@]}" || return 1
-  say "kexec-tools are under ${folder#"$ROOT"/}"
+  report "kexec-tools are under ${folder#"$ROOT"/}"
 }
 
 # The distribution's nbdkit, the storage server of guests in tests: only unpacked, and only those packages that are not
@@ -99,7 +99,7 @@ nbdkit() {
     sed -nE 's/^Inst ([^ ]+) .*\(([^ ]+) .*/\1=\2/p')
   [[ "${packages[*]}" == *nbdkit=* ]] || packages=(nbdkit)
   unpack_packages "$folder" "${packages[@]}" || return 1
-  say "nbdkit is under ${folder#"$ROOT"/}"
+  report "nbdkit is under ${folder#"$ROOT"/}"
 }
 
 # Prometheus's checker of metrics and rules, unpacked under target/prometheus/: the package would start a server.
@@ -107,7 +107,7 @@ promtool() {
   local folder="$TARGET/prometheus"
   [[ ! -x "$folder/usr/bin/promtool" ]] || return 0
   unpack_packages "$folder" prometheus || return 1
-  say "promtool is under ${folder#"$ROOT"/}"
+  report "promtool is under ${folder#"$ROOT"/}"
 }
 
 # crash, and the debug file of the kernel under target/kernels/6.1, both under target/crash/. Only those packages are
@@ -121,7 +121,7 @@ crash_with_symbols() {
   unpack_packages "$folder" "${packages[@]:-crash}" || return 1
   write_crash_wrapper "$folder"
   unpack_symbols "linux-image-${image#vmlinuz-}-dbg" "$folder" "${image/vmlinuz/vmlinux}" || return 1
-  say "crash and ${image/vmlinuz/vmlinux} are under ${folder#"$ROOT"/}"
+  report "crash and ${image/vmlinuz/vmlinux} are under ${folder#"$ROOT"/}"
 }
 
 # Takes a kernel's debug file out of its package.
@@ -129,7 +129,7 @@ unpack_symbols() {
   local package=$1 folder=$2 file=$3 downloads="$TARGET/setup/downloads"
   rm -rf "$downloads"
   mkdir -p "$downloads"
-  say "downloading $package"
+  report "downloading $package"
   (cd "$downloads" && apt-get "${apt_options[@]}" -o APT::Sandbox::User=root -qq download "$package") || return 1
   dpkg-deb --fsys-tarfile "$downloads"/*.deb | tar -x -O "./usr/lib/debug/boot/$file" >"$folder/$file.part" || return 1
   mv "$folder/$file.part" "$folder/$file"
@@ -151,7 +151,7 @@ WRAPPER
 
 qemu_major() { "$1" --version 2>/dev/null | sed -nE '1s/.*version ([0-9]+)\..*/\1/p'; }
 
-# QEMU 10 (the first here whose emulated CPUs have an x2APIC), beside the one that is installed. Only those
+# QEMU 10 (the first here with an x2APIC in emulated CPUs), beside the one that is installed. Only those
 # packages are unpacked that the installed QEMU does not bring already.
 newer_qemu() {
   local release folder="$TARGET/qemu-10" packages
@@ -167,7 +167,7 @@ newer_qemu() {
   [[ "${packages[*]}" == *qemu-system-x86=1:1[0-9].* ]] || return 1
   unpack_packages "$folder" "${packages[@]}" || return 1
   write_qemu_wrapper "$folder"
-  say "QEMU $(qemu_major "$folder/qemu-system-x86_64") is under ${folder#"$ROOT"/}"
+  report "QEMU $(qemu_major "$folder/qemu-system-x86_64") is under ${folder#"$ROOT"/}"
 }
 
 # A front for the unpacked QEMU: its libraries and firmware first, the installed QEMU's where it lacks a file.

@@ -19,13 +19,13 @@ install_packages() {
   ((${#missing[@]})) || return 0
   can_become_root || refuse "packages are missing, and installing them takes root (there is no sudo here). As root, run" \
     "'apt-get update && apt-get install --no-install-recommends ${missing[*]}', then this again"
-  say "installing with apt-get: ${missing[*]}"
-  as_root apt-get update -qq || say "apt-get update failed: trying with the package lists that are here"
+  report "installing with apt-get: ${missing[*]}"
+  as_root apt-get update -qq || report "apt-get update failed: trying with the package lists that are here"
   removed=$(apt-get install -s --no-install-recommends "${missing[@]}" 2>/dev/null | awk '$1 == "Remv" { print $2 }') || true
   if [[ "$removed" == *rustup* ]]; then
     refuse "installing ${missing[*]} would remove rustup: run 'rustup target add x86_64-unknown-none' with a network"
   fi
-  [[ -z "$removed" ]] || say "these packages make way for newer ones: ${removed//$'\n'/ }"
+  [[ -z "$removed" ]] || report "these packages make way for newer ones: ${removed//$'\n'/ }"
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "${missing[@]}" ||
     refuse "apt-get could not install ${missing[*]}: see its message above"
 }
@@ -63,7 +63,7 @@ unpack_packages() {
   shift
   rm -rf "$downloads" "$into.part"
   mkdir -p "$downloads" "$into.part"
-  say "downloading $*"
+  report "downloading $*"
   (cd "$downloads" && apt-get "${apt_options[@]}" -o APT::Sandbox::User=root -qq download "$@") || return 1
   local file
   for file in "$downloads"/*.deb; do
@@ -74,7 +74,7 @@ unpack_packages() {
 }
 
 # axe-core, the checker of web pages for people with disabilities, under target/axe-core/: of npm's package the one file
-# that is loaded into a page. Only that release is taken whose checksum is here.
+# that is loaded into a page. Only the release with the checksum below is taken.
 AXE_RELEASE=4.14.1
 AXE_SHA512=1477dafa598d8d065f273d6af302aa203c02e83131707b7fa648cd41bd3d6b734f8c22a0dab86ee6a6f64b8afbe804b214d36db85a2826965edfb3a0b9d546b5
 axe_core() {
@@ -84,7 +84,7 @@ axe_core() {
   have npm || (install_packages npm) || return 1
   rm -rf "$part" "$folder"
   mkdir -p "$part"
-  say "downloading axe-core $AXE_RELEASE"
+  report "downloading axe-core $AXE_RELEASE"
   (cd "$part" && npm pack --silent "axe-core@$AXE_RELEASE" >/dev/null) || return 1
   packed="$part/axe-core-$AXE_RELEASE.tgz"
   sha512sum --check --status <<<"$AXE_SHA512  $packed" || return 1
@@ -92,5 +92,5 @@ axe_core() {
   tar -xzf "$packed" -C "$folder" --strip-components 1 package/axe.min.js package/LICENSE || return 1
   printf '%s\n' "$AXE_RELEASE" >"$folder/release"
   rm -rf "$part"
-  say "axe-core is under ${folder#"$ROOT"/}"
+  report "axe-core is under ${folder#"$ROOT"/}"
 }

@@ -23,7 +23,7 @@ has_bare_target() { [[ -d "$(rustc --print sysroot 2>/dev/null)/lib/rustlib/$BAR
 record_toolchain() {
   mkdir -p "$TARGET"
   printf '%s\n' "$1" >"$TARGET/toolchain"
-  say "bare-metal toolchain: $2"
+  report "bare-metal toolchain: $2"
 }
 
 # The first route; fails when the second has to be taken.
@@ -34,12 +34,12 @@ rustup_route() {
     return 0
   fi
   have rustup || return 1
-  say "rustup target add $BARE_TARGET"
+  report "rustup target add $BARE_TARGET"
   if timeout 60 rustup --quiet target add "$BARE_TARGET" >"$TARGET/setup/rustup.log" 2>&1 && has_bare_target; then
     record_toolchain rustup "$(rustc --version | cut -d' ' -f1,2), $BARE_TARGET added by rustup"
     return 0
   fi
-  say "rustup could not download it: trying Debian's own toolchain instead"
+  report "rustup could not download it: trying Debian's own toolchain instead"
   return 1
 }
 
@@ -69,7 +69,8 @@ choose_checkers() {
 
 has_checkers() { cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1; }
 
-# What only `bench structure` needs: LLVM's tools of the compiler's version, which read coverage, and cargo-mutants.
+# The tools that only `bench structure` needs: LLVM's tools of the compiler's version, which read coverage, and
+# cargo-mutants.
 coverage_tools() { have rustup && timeout 120 rustup --quiet component add llvm-tools; }
 
 mutants() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who asks, and what he may: a Unix socket's clients are those whom the file's permissions let in, TLS clients have
+//! Clients and their roles: the permissions of a Unix socket's file decide which clients may connect, TLS clients have
 //! the role of their certificate's name.
 
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ impl Access {
         Ok(access)
     }
 
-    /// The client whose certificate has these names: the one with the greatest role counts.
+    /// Returns the client of a certificate with these names: the name with the greatest role counts.
     pub fn peer<'n>(&self, names: impl Iterator<Item = &'n str>) -> Peer {
         let mut first = None;
         let mut best: Option<(Role, &str)> = None;

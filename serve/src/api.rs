@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The requests of clients. `GET` needs the role `read`; the router has a part for each of the other two roles, whose
-//! check comes before anything of a request's body is read.
+//! The requests of clients. `GET` needs the role `read`; the router has a part for each of the other two roles. The
+//! role is checked before anything of a request's body is read.
 
 mod console;
 mod description;
@@ -28,17 +28,17 @@ use crate::audit::Order;
 use crate::service::Service;
 use crate::{metrics, page};
 
-/// What clients share.
+/// State that all requests share.
 pub type App = Arc<Service>;
 
 /// The most bytes of a request's body, but for images.
 const MAX_BODY_BYTES: usize = 64 << 10;
-/// What a page of the service may do: nothing from elsewhere, and no frame around it.
+/// The Content-Security-Policy of the service's pages: nothing from elsewhere, and no frame around them.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 );
 
-/// The router of all requests; each carries its [`Peer`] as an extension.
+/// Returns the router of all requests; each carries its [`Peer`] as an extension.
 pub fn router(app: App) -> Router {
     let host = "/api/v1/hosts/{host}";
     let at = |path: &str| format!("{host}{path}");
@@ -102,8 +102,7 @@ async fn admit(request: Request, next: Next) -> Response {
 }
 
 fn check(request: &Request) -> Result<(), Refused> {
-    let peer =
-        request.extensions().get::<Peer>().ok_or_else(|| Refused::denied("nobody is known to ask".to_owned()))?;
+    let peer = request.extensions().get::<Peer>().ok_or_else(|| Refused::denied("the client is unknown".to_owned()))?;
     let header = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
     let sender =
         Sender { host: header(HOST), origin: header(ORIGIN), site: header(HeaderName::from_static("sec-fetch-site")) };

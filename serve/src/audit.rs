@@ -29,9 +29,9 @@ struct Log {
 pub struct Order<'o> {
     /// The host.
     pub host: &'o str,
-    /// What is asked for: `guest-stop`, …
+    /// The name of the order: `guest-stop`, …
     pub request: &'o str,
-    /// Of which guest, CPU or function; empty if of the host.
+    /// The guest, CPU or function; empty for the host.
     pub subject: &'o str,
 }
 
@@ -71,7 +71,7 @@ impl Audit {
         Self(Mutex::new(Log { file: Box::new(file), last: 0 }))
     }
 
-    /// Writes down that somebody asks for this; returns the order's number.
+    /// Writes down that a client asks for this; returns the order's number.
     ///
     /// # Errors
     /// It could not be written: do not carry the order out.

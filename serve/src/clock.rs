@@ -17,8 +17,8 @@ pub fn text(unix_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milliseconds:03}Z")
 }
 
-/// The date of a day since 1970 in the Gregorian calendar, in which 400 years have 146,097 days. Years begin in March,
-/// so that the leap day is the last one.
+/// Returns the date of a day since 1970 in the Gregorian calendar, in which 400 years have 146,097 days. Years begin in
+/// March, so that the leap day is the last one.
 fn date(days: u64) -> (u64, u64, u64) {
     // Days from 0000-03-01 to 1970-01-01.
     let days = days + 719_468;

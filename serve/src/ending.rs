@@ -14,7 +14,7 @@ use tokio::sync::{oneshot, watch};
 pub enum Stage {
     /// It serves.
     Serving,
-    /// No client is taken any more, and no update begun; what is under way goes on.
+    /// No client is accepted any more, and no update begun; requests under way go on.
     Closing,
     /// No update is under way any more: streams end.
     Last,
@@ -25,7 +25,7 @@ pub enum Stage {
 pub struct Ending(watch::Receiver<Stage>);
 
 impl Ending {
-    /// Returns the sender of stages, and what tasks get; the first stage is [`Stage::Serving`].
+    /// Returns the sender of stages, and the value that tasks get; the first stage is [`Stage::Serving`].
     pub fn new() -> (watch::Sender<Stage>, Self) {
         let (sender, receiver) = watch::channel(Stage::Serving);
         (sender, Self(receiver))

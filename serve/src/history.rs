@@ -43,7 +43,7 @@ pub struct History {
     shared: Arc<Shared>,
 }
 
-/// What the writer and its readers share.
+/// State that the writer and its readers share.
 struct Shared {
     options: HistoryOptions,
     limits: Limits,
@@ -76,7 +76,7 @@ pub struct HistoryHealth {
     pub bytes: u64,
     /// Records that could not be kept.
     pub dropped: u64,
-    /// How often the file could not be used.
+    /// The number of times that the file could not be used.
     pub failures: u64,
 }
 
@@ -102,7 +102,7 @@ impl History {
         Ok(Self { queue: sender, shared })
     }
 
-    /// Queues something to be kept; never waits.
+    /// Queues an item to be kept; never waits.
     pub fn keep(&self, item: Item) {
         if self.queue.try_send(Message::Item(item)).is_err() {
             self.shared.lose(1);
@@ -125,7 +125,7 @@ impl History {
         is_closed.recv_timeout(end.saturating_duration_since(Instant::now())).is_ok()
     }
 
-    /// Returns what is known of a host, if it can be read.
+    /// Returns the kept state of a host, if it can be read.
     pub fn state<T: DeserializeOwned>(&self, host: &str) -> Option<T> {
         self.shared.store().ok()?.state(host).ok()?
     }
@@ -184,7 +184,7 @@ impl Shared {
         self.options.history.as_ref().map_or_else(|| "in memory".to_owned(), |path| path.display().to_string())
     }
 
-    /// Opens the file, and notes what comes of that.
+    /// Opens the file, and notes the result.
     fn open(&self) {
         let opened = match &self.options.history {
             Some(path) => Store::open(path, self.limits),

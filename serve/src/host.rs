@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A host as clients see it: what it reported last, and a queue for what is asked of it.
+//! A host as clients see it: its last report, and a queue for requests to it.
 //!
 //! A thread ([`owner`]) owns the line to the host. It reads the host at intervals and keeps the [`Snapshot`], so that
 //! most questions, and every scrape of metrics, ask the host nothing. Anything else is a job in the thread's queue.
@@ -49,15 +49,15 @@ type Job = Box<dyn FnOnce(&mut Client) -> bool + Send>;
 pub struct Host {
     /// Its name for clients.
     pub name: Arc<str>,
-    /// What is shared with the thread that owns its line.
+    /// State that is shared with the thread that owns its line.
     pub shared: Arc<Shared>,
     jobs: SyncSender<Job>,
-    /// A byte here has the thread look at its queue.
+    /// A byte here has the thread check its queue.
     wake: UnixStream,
     thread: JoinHandle<()>,
 }
 
-/// What the thread that owns the line keeps for clients.
+/// State that the thread that owns the line keeps for clients.
 pub struct Shared {
     name: Arc<str>,
     address: Address,
@@ -66,7 +66,7 @@ pub struct Shared {
     snapshot: Mutex<Arc<Snapshot>>,
     records: Mutex<Records>,
     updates: Mutex<Updates>,
-    /// What guests have written.
+    /// The output of guests.
     consoles: Arc<Consoles>,
     runs: Cached<Vec<Run>>,
     pci: Cached<(PciSurvey, Vec<PciFunction>)>,
@@ -99,17 +99,17 @@ impl Host {
         Ok(Self { name, shared, jobs, wake, thread })
     }
 
-    /// Has the thread close the line and end, which it does when nobody can ask it for anything any more.
+    /// Has the thread close the line and end: it does so once no client can queue a job any more.
     pub fn end(self) -> JoinHandle<()> {
         self.thread
     }
 
-    /// Returns what the host reported last.
+    /// Returns the last report of the host.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.shared.snapshot()
     }
 
-    /// Returns what the host reported last, if there is a line to it.
+    /// Returns the last report of the host, if there is a line to it.
     ///
     /// # Errors
     /// There is none; the reason.
@@ -142,8 +142,8 @@ impl Host {
         }
     }
 
-    /// Puts a job into the queue; the answer comes through the channel. A job for which nobody waits any more when its
-    /// turn comes is left out.
+    /// Puts a job into the queue; the answer comes through the channel. A job for which no client waits any more when
+    /// its turn comes is left out.
     ///
     /// # Errors
     /// There is no line, or the queue is full.
@@ -175,7 +175,7 @@ impl Host {
         Ok(receiver)
     }
 
-    /// Has the thread look at its queue, and whether somebody follows a console.
+    /// Has the thread check its queue, and whether a client follows a console.
     fn wake(&self) {
         // A full socket has enough bytes to wake it.
         let _ = (&self.wake).write(&[0]);
@@ -249,7 +249,7 @@ impl Shared {
         }
     }
 
-    /// Returns what the host reported last.
+    /// Returns the last report of the host.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         locked(&self.snapshot).clone()
     }
@@ -271,7 +271,7 @@ impl Shared {
 
     /// Keeps a record in the history.
     fn keep(&self, kind: HistoryKind, (at_ms, id): (u64, u64), record: &impl Serialize) {
-        // What the host sends has a form in JSON.
+        // All messages of the host have a form in JSON.
         if let Ok(json) = serde_json::to_vec(record) {
             self.history.keep(Item::Record { kind, host: self.name.to_string(), at_ms, id, json });
         }
@@ -284,8 +284,8 @@ impl Shared {
         }
     }
 
-    /// Tells clients; without one there is nobody to be told.
-    pub fn tell(&self, news: News) {
+    /// Notifies clients, if there are any.
+    pub fn publish(&self, news: News) {
         let _ = self.news.send(Arc::new(news));
     }
 
@@ -295,6 +295,6 @@ impl Shared {
 
     fn set_snapshot(&self, snapshot: Snapshot) {
         *locked(&self.snapshot) = Arc::new(snapshot);
-        self.tell(News::Status(self.status()));
+        self.publish(News::Status(self.status()));
     }
 }

@@ -11,10 +11,10 @@
 //! | module | responsibility |
 //! |---|---|
 //! | [`options`] | the command line |
-//! | [`access`] | who asks, and the role that he has |
+//! | [`access`] | clients and their roles |
 //! | [`tls`], [`listen`] | sockets, certificates and the limits of a connection |
 //! | [`audit`] | the record of every order and its answer |
-//! | [`host`] | a host: its line, what it reported last, its queue |
+//! | [`host`] | a host: its line, its last report, its queue |
 //! | [`history`] | events, logs and metrics, kept in a database |
 //! | [`ending`] | signals, and the stages in which the service ends |
 //! | [`updates`] | updates of a host: those under way and those that its timeline shows |

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sockets: who connects becomes a [`Peer`], whose requests go to the router. Connections are bounded in number, and
-//! each wait for a client in time. When the service ends, its sockets close first; requests under way are answered.
+//! Sockets: each connection becomes a [`Peer`], and its requests go to the router. The number of connections is
+//! bounded, and so is the time of each wait for a client. When the service ends, its sockets close first; requests
+//! under way are answered.
 
 use std::fs::{self, Permissions};
 use std::future::Future;
@@ -42,11 +43,11 @@ pub const MAX_CONNECTIONS: usize = 2048;
 /// after one second, then after two, four, and so on.
 const BACKLOG: u32 = 1024;
 
-/// A place that listens.
+/// A listening socket.
 pub enum Door {
     /// A Unix socket.
     Unix(UnixListener, SocketFile),
-    /// TCP without TLS, for this machine: everybody has this role.
+    /// TCP without TLS, for this machine: each client has this role.
     Loopback(TcpListener, Role),
     /// TCP with TLS.
     Tls(TcpListener, TlsAcceptor, Arc<Access>),
@@ -186,7 +187,7 @@ pub fn tcp(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Makes a socket whose file has this mode from its first moment on.
+/// Makes a socket; its file has this mode from its first moment on.
 fn unix(path: &Path, mode: u32) -> Result<Door> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
         fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures of all hosts for Prometheus, at `/metrics`. They are those that each host reported last: a scrape asks the
+//! Metrics of all hosts for Prometheus, at `/metrics`. They are those that each host reported last: a scrape asks the
 //! hosts nothing. A client that does not ask for OpenMetrics gets the older text format ([`text`]).
 
 mod family;
@@ -30,10 +30,10 @@ const OPEN_METRICS: &str = "application/openmetrics-text";
 const OPEN_METRICS_1: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What a scrape reports.
+/// The contents of a scrape.
 struct Scrape(Vec<Scraped>, HistoryHealth);
 
-/// A host with what it reported last.
+/// A host with its last report.
 struct Scraped {
     host: Arc<Host>,
     snapshot: Arc<Snapshot>,
@@ -49,7 +49,7 @@ impl Collector for Scrape {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let all = &self.0;
         hosts::encode(all, &mut encoder)?;
-        // A host without a line has reported nothing that still holds.
+        // The report of a host without a line is out of date.
         let reached: Vec<&Scraped> = all.iter().filter(|scraped| scraped.snapshot.link == Link::Connected).collect();
         hosts::encode_reached(&reached, &mut encoder)?;
         guests::encode(&reached, &mut encoder)?;
@@ -58,7 +58,7 @@ impl Collector for Scrape {
     }
 }
 
-/// All figures, in OpenMetrics.
+/// Returns all metrics, in OpenMetrics.
 fn figures(app: &App) -> Result<String, fmt::Error> {
     let scraped = app.hosts.values().map(|host| Scraped { host: host.clone(), snapshot: host.snapshot() });
     let mut registry = Registry::default();

@@ -18,7 +18,7 @@ mod tests;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "baton serve", bin_name = "baton serve", version)]
 pub struct Options {
-    /// Where clients connect: unix:PATH or tcp:ADDRESS:PORT; may be given several times [default:
+    /// A socket for clients: unix:PATH or tcp:ADDRESS:PORT; may be given several times [default:
     /// unix:$XDG_RUNTIME_DIR/baton/serve.sock]
     #[arg(long, value_name = "PLACE")]
     pub listen: Vec<Place>,
@@ -28,13 +28,13 @@ pub struct Options {
     /// The secret key that requests to the hosts are signed with, one of the [[trust.control]] of each [default: none]
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
-    /// Who may use the Unix socket, as chmod takes it
+    /// The permissions of the Unix socket, as chmod takes them
     #[arg(long, value_name = "MODE", default_value = "600", value_parser = socket_mode)]
     pub socket_mode: u32,
     /// TLS: its certificate, its key, the authority of clients' certificates, and their roles
     #[arg(long, value_name = "TOML")]
     pub access: Option<PathBuf>,
-    /// Without TLS on a loopback address: everybody on this machine may read
+    /// Without TLS on a loopback address: every user of this machine may read
     #[arg(long)]
     pub insecure_loopback: bool,
     /// The file to which each order and its answer are appended [default: standard error]
@@ -46,7 +46,7 @@ pub struct Options {
     /// Seconds for which an update under way is waited for when the service is ended
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
     pub stop_timeout: Duration,
-    /// What is kept of the past.
+    /// The history.
     #[command(flatten)]
     pub history: HistoryOptions,
 }
@@ -72,7 +72,7 @@ pub struct HistoryOptions {
 }
 
 impl HistoryOptions {
-    /// The age after which a record is removed.
+    /// Returns the age after which a record is removed.
     pub fn age(&self) -> Duration {
         Duration::from_secs(u64::from(self.history_days) * 24 * 3600)
     }
@@ -91,7 +91,7 @@ impl Default for HistoryOptions {
 }
 
 impl Options {
-    /// Returns where clients connect.
+    /// Returns the sockets at which clients connect.
     pub fn places(&self) -> Vec<Place> {
         match &self.listen[..] {
             [] => vec![Place::Unix(running::base().join("serve.sock"))],

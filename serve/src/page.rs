@@ -9,35 +9,35 @@ use baton::timeline::{Picture, page};
 
 use crate::api::{App, Refused};
 
-/// What the timeline's page may do: it is one file, with its script in it, and asks for nothing.
+/// The Content-Security-Policy of the timeline's page: it is one file, with its script in it, and loads nothing.
 const INLINE: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox allow-scripts";
 
-/// The page.
+/// Returns the page.
 pub async fn index() -> Html<&'static str> {
     Html(include_str!("page/index.html"))
 }
 
-/// Its script.
+/// Returns the page's script.
 pub async fn script() -> Response {
     ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("page/page.js")).into_response()
 }
 
-/// The part of its script that draws the last hour.
+/// Returns the part of the page's script that draws the last hour.
 pub async fn hour() -> Response {
     ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("page/hour.js")).into_response()
 }
 
-/// The part of its script that shows a guest's console.
+/// Returns the part of the page's script that shows a guest's console.
 pub async fn console() -> Response {
     ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("page/console.js")).into_response()
 }
 
-/// Its style.
+/// Returns the page's style.
 pub async fn style() -> Response {
     ([(CONTENT_TYPE, "text/css; charset=utf-8")], include_str!("page/page.css")).into_response()
 }
 
-/// A host's timeline as `baton timeline --html` has it.
+/// Returns a host's timeline as `baton timeline --html` has it.
 ///
 /// # Errors
 /// There is no such host, or no line to it.

@@ -38,7 +38,7 @@ pub struct Service {
     pub hosts: BTreeMap<String, Arc<Host>>,
     /// News of all hosts.
     pub news: broadcast::Sender<Arc<News>>,
-    /// What is kept of the past.
+    /// The history.
     pub history: History,
     /// The audit log.
     pub audit: Audit,
@@ -113,7 +113,7 @@ impl Service {
 pub fn run(options: Options, signal: impl Future<Output = ()>) -> Result<()> {
     let runtime = runtime::Builder::new_current_thread().enable_all().build().context("no runtime can be started")?;
     let (service, cut) = runtime.block_on(serve(&options, signal))?;
-    // With it go the tasks of clients that were too slow.
+    // The runtime's end cancels the tasks of clients that were too slow.
     runtime.shutdown_timeout(READERS_LIMIT);
     service.close(options.stop_timeout);
     if !cut.is_empty() {
@@ -123,7 +123,7 @@ pub fn run(options: Options, signal: impl Future<Output = ()>) -> Result<()> {
     Ok(())
 }
 
-/// Serves clients until `signal`; then waits for what is under way. Returns the updates that took too long.
+/// Serves clients until `signal`; then waits for requests under way. Returns the updates that took too long.
 async fn serve(options: &Options, signal: impl Future<Output = ()>) -> Result<(Arc<Service>, Vec<String>)> {
     let mut doors = Vec::new();
     for place in options.places() {

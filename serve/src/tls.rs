@@ -45,7 +45,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     Ok(all)
 }
 
-/// The client with these certificates, which a handshake has checked.
+/// Returns the client with these certificates, which a handshake has checked.
 pub fn peer(access: &Access, certificates: Option<&[CertificateDer<'_>]>) -> Peer {
     let certificate = certificates.and_then(|all| EndEntityCert::try_from(all.first()?).ok());
     match certificate {

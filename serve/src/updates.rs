@@ -24,7 +24,7 @@ const MAX_UPDATES: usize = 64;
 /// Bounds of the blackout's histogram, in seconds.
 const BLACKOUTS: [f64; 12] = [50e-6, 100e-6, 200e-6, 400e-6, 800e-6, 1.6e-3, 3.2e-3, 6.4e-3, 12.8e-3, 0.1, 1.0, 10.0];
 
-/// What a client asks for.
+/// The update that a client asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -69,7 +69,7 @@ pub enum Step {
     Done,
     /// The host or the service has refused it: nothing has changed.
     Refused,
-    /// It has failed; the message states what is known.
+    /// It has failed; the message states the known facts.
     Failed,
 }
 
@@ -87,19 +87,19 @@ pub struct Update {
     pub host: String,
     /// Its number among the host's.
     pub id: u64,
-    /// Who has asked for it.
+    /// Name of the client that has asked for it.
     pub who: String,
-    /// When: milliseconds since 1970.
+    /// The time at which it was asked for: milliseconds since 1970.
     pub asked_ms: u64,
     /// The image.
     pub by: By,
-    /// Nothing is to be replaced.
+    /// True if nothing is to be replaced.
     pub is_dry_run: bool,
     /// Its progress.
     pub step: Step,
-    /// Bytes of the file that are there.
+    /// Bytes of the file that the host has.
     pub sent_bytes: u64,
-    /// All of them.
+    /// Bytes of the whole file.
     pub total_bytes: u64,
     /// The reason for its end.
     pub message: Option<String>,
@@ -110,7 +110,7 @@ pub struct Update {
 /// All updates of a host.
 #[derive(Debug)]
 pub struct Updates {
-    /// Those that clients have asked for, the last ones.
+    /// The last updates that clients have asked for.
     pub asked: VecDeque<Update>,
     /// Number of ends, by kind.
     pub ends: BTreeMap<Step, u64>,
@@ -213,14 +213,14 @@ struct NotSent(String);
 pub struct End {
     /// The last step.
     pub step: Step,
-    /// The reason, or what the host did not report itself.
+    /// The reason, or a fact that the host did not report itself.
     pub message: Option<String>,
     /// The host's report.
     pub report: Option<UpdateReport>,
 }
 
 impl End {
-    /// The end by this result.
+    /// Returns the end of an update with this result.
     pub fn of(result: Result<(Option<UpdateReport>, Option<String>)>) -> Self {
         match result {
             Ok((report, message)) => Self { step: Step::Done, message, report },
@@ -276,7 +276,7 @@ pub fn perform(
     }
 }
 
-/// The host's generation shows whether the order was carried out.
+/// Returns the result of an order with a lost answer: the host's generation shows whether it was carried out.
 fn after_lost_answer(
     client: &mut Client,
     before: u64,

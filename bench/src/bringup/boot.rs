@@ -106,10 +106,10 @@ fn numbers(text: &str) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    const EACH: &str = "[ 0.1] cpu0 debug cpus: bring-up 1: first-sign 10 initialisation 20 tsc-sync 30 online \
-                        40 cycles; tsc ClockSync { outcome: Agrees, skew: 0, error: 7 }";
+    const EACH: &str = "[ 0.1] cpu0 debug cpus: CPU 1: bring-up waits: first-sign 10 initialisation 20 tsc-sync 30 \
+                        online 40 cycles; TSC ClockSync { outcome: Agrees, skew: 0, error: 7 }";
     const ALL: &str = "[ 0.1] cpu0 info  cpus: bring-up: 1 CPUs online after 1000 cycles (3 us): kicks 5, \
-                       waits 900, wait for the last first sign 90 cycles";
+                       waits 900, wait for the last CPU's first sign 90 cycles";
 
     #[test]
     fn the_hosts_lines_give_total_kicks_and_phases() {

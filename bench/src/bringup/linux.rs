@@ -20,7 +20,7 @@ pub(super) fn compare(context: &Context, report: &mut Report<'_>) -> Result<()> 
         let mut baton = Vec::new();
         let mut kernels = [Vec::new(), Vec::new()];
         for run in 1..=context.runs {
-            let step = |who| context.step(&format!("bringup: {cpus} CPUs, run {run} of {}, {who}", context.runs));
+            let step = |system| context.step(&format!("bringup: {cpus} CPUs, run {run} of {}, {system}", context.runs));
             step("Baton");
             baton.push(boot::measure(context, cpus, "smp=parallel kick=late")?.microseconds / 1000.0);
             for (kernel, runs) in KERNELS.iter().zip(&mut kernels) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Machines whose UART is traced: Baton's, and one of stock Linux.
+//! Machines with a traced UART: Baton's, and one of stock Linux.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_told_from_divisor_and_loopback_and_parts_by_their_line() {
+    fn bytes_are_distinguished_from_divisor_and_loopback_and_parts_by_their_line() {
         let mut events =
             vec![("write", 3, 0x83), ("write", 0, 1), ("write", 3, 3), ("write", 4, 0x10), ("write", 0, b'x')];
         events.extend([("write", 4, 0xb), ("read", 5, 0x60), ("write", 0, b'A'), ("write", 0, b'\n')]);

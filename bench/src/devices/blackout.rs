@@ -31,7 +31,7 @@ const ROUNDS_BEHIND: usize = 3;
 /// each that is to count.
 const MOST_TRIES: usize = 3;
 
-/// What came of the updates of a machine.
+/// The results of the updates of a machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ended {
     /// Blackouts in which a transfer ended.
@@ -70,7 +70,7 @@ pub(super) fn measure(
     Ok(ended)
 }
 
-/// A host whose guest has transfers under way.
+/// A host with a guest that has transfers under way.
 struct Transferring {
     host: Started,
     tsc_hz: u64,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads of 4 KiB at random places of a guest's own NVMe disk, beside those of the same Linux directly on the emulator,
-//! whose own IOMMU driver is in strict mode there.
+//! with its own IOMMU driver in strict mode.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ const DISK: Size = Size::mebibytes(64);
 const NAME: &str = "linux";
 /// On both sides; a guest has no IOMMU, and ignores all but the first two.
 const COMMAND_LINE: &str = "console=ttyS0 loglevel=5 intel_iommu=on iommu.strict=1 iommu=nopt";
-/// The agent's lines around reads, and the one that says that there are none.
+/// The agent's lines around reads, and the one that reports that there are none.
 const BEGIN: &str = "reads begin depth=";
 const END: &str = "reads depth=";
 const WRONG: &str = "reads: WRONG";

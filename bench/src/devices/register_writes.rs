@@ -18,9 +18,9 @@ const BLACKOUTS: usize = 10;
 /// emulator's thread of the guest's CPU has had a core: its writes would count.
 const CPUS: u32 = 1;
 
-/// What CPUs wrote.
+/// The register writes of CPUs.
 pub(super) struct Traced {
-    /// Blackouts whose bounds the trace shows exactly.
+    /// Blackouts with bounds that the trace shows exactly.
     pub blackouts: f64,
     /// Writes to IOMMUs, configuration space and the device in all of them.
     pub written: f64,

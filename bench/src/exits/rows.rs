@@ -72,7 +72,7 @@ fn row(line: &str) -> Result<(String, Result<f64, String>)> {
     let median = rest.split(' ').find_map(|field| field.strip_prefix("median="));
     match median.map(str::parse::<u64>) {
         Some(Ok(ticks)) => Ok((name.to_owned(), Ok(ticks as f64))),
-        _ => bail!("the guest says {line:?}"),
+        _ => bail!("the guest printed {line:?}"),
     }
 }
 

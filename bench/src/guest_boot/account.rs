@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn exits_cost_what_their_row_says_and_the_rest_is_left() {
+    fn exits_cost_the_figure_of_their_row_and_the_rest_is_left() {
         let exits = [
             ExitCount { kind: ExitKind::Port, count: 5 },
             ExitCount { kind: ExitKind::MsrWrite, count: 10 },

@@ -34,7 +34,7 @@ pub(super) struct Machines {
     _folder: TempDir,
 }
 
-/// A guest whose agent does `tasks`.
+/// A guest with an agent that does `tasks`.
 pub(super) fn linux(context: &Context, name: &str, tasks: &str, option: &str) -> Result<Guest> {
     Ok(Guest {
         initrd: Some(context.made("target/guests/initramfs.cpio")?),
@@ -77,7 +77,7 @@ impl Machines {
     }
 
     /// Waits for a line of a guest's that contains `text`: when its end arrived, and the line. Earlier ones are
-    /// forgotten.
+    /// discarded.
     pub fn wait_line(&mut self, guest: &str, text: &str) -> Result<(Duration, String)> {
         self.wait(&format!("the line {text:?} of {guest}"), |at, _, machine| {
             let console = machine.consoles.get_mut(guest)?;

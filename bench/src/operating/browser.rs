@@ -33,7 +33,7 @@ impl Drop for Browser {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // The thread that reads finds that nobody takes this.
+        // The thread that reads finds that the receiver is gone.
         let _ = self.end.write_all(b"null\0");
     }
 }
@@ -79,7 +79,7 @@ impl Browser {
     }
 }
 
-/// Reads messages until nobody takes them any more.
+/// Reads messages until the receiver is dropped.
 fn read(replies: File) -> Receiver<Value> {
     let (sender, receiver) = channel();
     thread::spawn(move || {

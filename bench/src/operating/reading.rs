@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host's instructions for a reading of its metrics, on a machine of one CPU whose instructions the emulator counts
+//! The host's instructions for a reading of its metrics, on a machine of one CPU; the emulator counts its instructions
 //! (`-icount shift=0`, asked for with QMP's `query-replay`). A scrape asks the host nothing: the service reads it at
 //! intervals, and a scrape gets the last reading.
 //!

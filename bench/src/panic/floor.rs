@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The emulator's floor: a machine whose CPUs all halt with interrupts off.
+//! The emulator's floor: a machine with all CPUs halted and interrupts disabled.
 
 use std::fs;
 

@@ -40,7 +40,7 @@ fn json_has_a_line_per_figure_and_per_goal() {
 }
 
 #[test]
-fn what_a_model_computed_says_so() {
+fn a_figure_of_a_model_is_marked() {
     let (text, _) = printed(Style::Json, |report| {
         let figure = Figure { is_modelled: true, ..Figure::measured("a", "b", "ms", [1.0]) };
         report.figure(figure).expect("a run");

@@ -79,10 +79,10 @@ fn succeed(command: &mut Command) -> Result<Output> {
     Ok(output)
 }
 
-/// Sums what `llvm-cov export` says of the files in `folder` (its JSON, `data[0].files[].summary.lines`), test modules
-/// excepted.
+/// Sums what `llvm-cov export` reports of the files in `folder` (its JSON, `data[0].files[].summary.lines`), test
+/// modules excepted.
 fn share(summary: &Value, folder: &Path) -> Result<Found> {
-    let files = summary.pointer("/data/0/files").and_then(Value::as_array).context("llvm-cov says nothing of files")?;
+    let files = summary.pointer("/data/0/files").and_then(Value::as_array).context("llvm-cov reports no files")?;
     let (mut part, mut whole) = (0, 0);
     for file in files {
         let name = Path::new(file["filename"].as_str().unwrap_or_default());

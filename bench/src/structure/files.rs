@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 
 /// The length beyond which a file is parted.
 const MOST_LINES: usize = 300;
-/// Files that nobody reads from top to bottom, with the reason.
+/// Files that are not read from top to bottom, with the reason.
 const TABLES: [(&str, &str); 2] = [
     ("crates/vm/src/cpu/cpuid/features.rs", "the bits of CPUID, a row for each"),
     ("crates/wire/src/request.rs", "the requests of the protocol, a variant for each"),

@@ -2,8 +2,8 @@
 //! The changes to the update's protocol that its host tests notice, by cargo-mutants.
 //!
 //! All of them take tens of minutes, so they are tried in parts, only with `--all`, and no part is begun after
-//! `--minutes`. What came of a part is kept in `target/mutants/`, in a folder whose name stands for the protocol's
-//! sources: the next run goes on where this one ended, and a changed protocol starts again.
+//! `--minutes`. The result of a part is kept in `target/mutants/`, in a folder with a name that stands for the
+//! protocol's sources: the next run goes on where this one ended, and a changed protocol starts again.
 //!
 //! Each mutant costs a build of the protocol and its tests, and one run of them. What a run does beside that is left
 //! out: see [`TESTS_LEFT_OUT`] and [`SETTINGS`].
@@ -30,12 +30,12 @@ const VERSION: &str = "27.1.0";
 /// Tests that take nine tenths of the time: every schedule of two CPUs. What only they notice counts as missed, so the
 /// figure is at most too low.
 const TESTS_LEFT_OUT: &str = "exhaustive::";
-/// A mutant hangs whose tests take longer than this, and than five times what they take unchanged.
+/// A mutant hangs if its tests take longer than this, and than five times what they take unchanged.
 const LIMIT_S: &str = "30";
 /// For a failure it matters that there is one: not the smallest input that leads to it, nor from where.
 const SETTINGS: [(&str, &str); 3] =
     [("PROPTEST_MAX_SHRINK_ITERS", "0"), ("RUST_BACKTRACE", "0"), ("CARGO_PROFILE_DEV_DEBUG", "0")];
-/// What is built, in [`FOLDER`]: each part finds the packages that the protocol uses there.
+/// The build outputs, in [`FOLDER`]: each part finds the packages that the protocol uses there.
 const BUILD_FOLDER: &str = "build";
 /// Name of cargo-mutants' folder.
 const OUTPUT: &str = "mutants.out";
@@ -109,7 +109,7 @@ fn try_part(root: &Path, part: usize, into: &Path) -> Result<()> {
         .context("cargo cannot be started")?;
     match status.code() {
         Some(code) if TRIED.contains(&code) => Ok(fs::rename(into.join(OUTPUT), into.join(TRIED_FOLDER))?),
-        _ => bail!("cargo mutants ended with {status}; {} says why", into.join("log").display()),
+        _ => bail!("cargo mutants ended with {status}; {} has the reason", into.join("log").display()),
     }
 }
 

@@ -5,7 +5,7 @@
 //! wake all, one by one ─▶ the last leaves its guest ─▶ meet, save, meet ─▶ restore, meet ─▶ enter
 //! ```
 
-/// Instructions per nanosecond: one at a time at 2.5 GHz, since most of what is touched in the blackout is in nobody's
+/// Instructions per nanosecond: one at a time at 2.5 GHz, since most of what is touched in the blackout is in no CPU's
 /// cache.
 const INSTRUCTIONS_PER_NS: f64 = 1.0;
 /// An x2APIC interrupt: its sender's write, and the way to the other CPU.

@@ -42,7 +42,7 @@ pub(super) struct Restarted {
     pub bytes_in_blackout: f64,
 }
 
-/// Restarts a host on one CPU whose instructions are counted: one takes a nanosecond.
+/// Restarts a host on one CPU with counted instructions: one takes a nanosecond.
 pub(super) fn measure(context: &Context, cpu: &str, policy: &str) -> Result<Restarted> {
     let options = machine_options(cpu, true);
     let host = start(context, GuestDoes::Wait, &format!("verify={policy}"), options)?;

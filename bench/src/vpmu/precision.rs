@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `vpmu-precision`: how true a profile is that Linux's own perf takes in a guest, and what it costs the guest.
 //!
-//! | scenario | what |
+//! | scenario | set-up |
 //! |---|---|
 //! | `alone` | a guest has the machine's CPU; the program runs without perf, too |
 //! | `shared` | a guest with Intel's registers and one with AMD's take turns on the CPU, both profiled at the same time |
 //! | `updates` | the host is replaced fifty times while the guest is profiled |
 //!
-//! Each guest of `guests/perf` runs the program `shares`, whose functions do 5, 3 and 2 parts of the same work, under
+//! Each guest of `guests/perf` runs the program `shares`; its functions do 5, 3 and 2 parts of the same work, under
 //! `perf record -e cycles`, with a sample for each million cycles. With `-icount shift=0` a cycle is an instruction and
 //! a nanosecond, so that is a thousand samples a second, and what the rest of the emulator's machine does does not
 //! count. 30,000 samples and more give a share of one half a standard error of 0.003: with a tenth of that, sampling

@@ -17,7 +17,7 @@ pub enum ConfigCommand {
 pub enum FileCommand {
     /// List the files, with their sizes and whether a guest needs them
     List(Format),
-    /// Give back the memory of files that were sent, and that no guest needs
+    /// Free the memory of files that were sent and that no guest needs
     Remove {
         /// The files, as `baton file list` shows them
         #[arg(required = true, value_name = "FILE")]

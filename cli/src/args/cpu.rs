@@ -12,7 +12,7 @@ pub enum CpuCommand {
     List(Format),
     /// Take a CPU offline: its vCPUs move to others
     Offline(CpuOrder),
-    /// Bring a CPU online: vCPUs that belong there move back
+    /// Take a CPU online: vCPUs that have it as their home move back
     Online(CpuOrder),
 }
 

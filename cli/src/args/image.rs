@@ -40,7 +40,7 @@ pub enum ImageCommand {
         #[arg(long)]
         reseal: bool,
     },
-    /// Write a file that loaders take for a Linux kernel, with the bundle as initial RAM disk: for kexec, GRUB, iPXE
+    /// Write a file that loaders accept as a Linux kernel, with the bundle as initial RAM disk: for kexec, GRUB, iPXE
     Linux {
         /// The file to write it to
         #[arg(short, long)]
@@ -81,8 +81,8 @@ pub enum KeyCommand {
     },
     /// List the keys that operate a running host, and their roles
     List(Format),
-    /// Take a control key's role away in a running host: its sessions end. It comes back with a reset of the machine:
-    /// take it out of host.toml, too
+    /// Revoke a control key's role in a running host: its sessions end. A reset of the machine restores the role:
+    /// remove the key from host.toml, too
     Revoke {
         /// The name of the key
         #[arg(value_name = "NAME")]

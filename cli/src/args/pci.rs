@@ -54,7 +54,7 @@ pub struct PciRelease {
     pub function: String,
     /// The guest [default: the one that has it, or the only one that it is assigned to]
     pub guest: Option<String>,
-    /// Take it from a guest that runs without asking: for the guest it is as if it was pulled out
+    /// Remove it from a running guest without asking that: the guest sees a surprise removal
     #[arg(long)]
     pub force: bool,
     /// Seconds to wait for a guest that runs

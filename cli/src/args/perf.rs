@@ -11,7 +11,7 @@ use super::Format;
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct PerfArgs {
-    /// Another command than drawing.
+    /// Another command instead of drawing a profile.
     #[command(subcommand)]
     pub command: Option<PerfCommand>,
     /// Seconds for which to sample: more than 0
@@ -48,7 +48,7 @@ pub enum PerfCommand {
     },
 }
 
-/// A duration greater than zero, in seconds.
+/// Parses a duration in seconds; it is greater than zero.
 fn seconds(word: &str) -> Result<f64, String> {
     const MOST: f64 = 1e6;
     let seconds: f64 = word.parse().map_err(|_| "write a number of seconds, as 5 or 0.5".to_owned())?;
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_takes_time() {
+    fn a_profile_takes_time() {
         for word in ["0", "0.0", "-1", "nan", "inf", "1e9"] {
             assert!(seconds(word).is_err_and(|error| error.contains("more than 0")), "{word}");
         }

@@ -14,7 +14,7 @@ pub struct TimelineArgs {
     /// A picture that --json has printed, to show beside the others
     #[arg(long, value_name = "FILE")]
     pub beside: Vec<PathBuf>,
-    /// Of a host's boot and its restarts, the last one only
+    /// Only the last one of a host's boot and its restarts
     #[arg(long)]
     pub last: bool,
     /// Write a page for a browser: zoom, hover, the ten longest

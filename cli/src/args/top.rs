@@ -25,7 +25,7 @@ pub struct TopArgs {
     pub format: Format,
 }
 
-/// The host ends its counters when nobody has asked for five seconds.
+/// Parses an interval: the host ends its counters after five seconds without a request.
 fn interval(word: &str) -> Result<Duration, String> {
     let seconds = word.parse().ok().filter(|seconds| (0.5..=4.0).contains(seconds));
     seconds.map(Duration::from_secs_f64).ok_or_else(|| "write a number of seconds from 0.5 to 4".to_owned())
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interval_is_within_what_the_host_counts() {
+    fn an_interval_is_within_the_limit_of_the_host() {
         assert!(["0", "0.4", "4.1", "-1", "nan", "x"].iter().all(|word| interval(word).is_err()));
         assert_eq!(interval("0.5"), Ok(Duration::from_millis(500)));
     }

@@ -18,7 +18,7 @@ pub enum VmCommand {
     Start(VmOrder),
     /// Stop machines at once, as if their power were cut
     Stop(VmEnd),
-    /// Shut machines down by their power buttons; what still runs after the timeout is stopped
+    /// Shut machines down by their power buttons; those that still run after the timeout are stopped
     Shutdown(VmShutdown),
     /// Wait until machines have ended
     Wait(VmWait),
@@ -57,7 +57,7 @@ pub enum VmCommand {
     Console {
         /// The virtual machine
         vm: String,
-        /// Once standard input has ended: seconds of silence after which to leave
+        /// Once standard input has ended: seconds without output after which to leave
         #[arg(long, default_value_t = 2.0)]
         linger: f64,
     },
@@ -101,7 +101,7 @@ pub struct VmSet {
     /// Its share where several vCPUs have one CPU, from 1 to 1024; at once
     #[arg(long, value_name = "NUMBER")]
     pub weight: Option<u32>,
-    /// What the host does when its kernel has panicked or hangs: throttle, stop, reset, dump or ignore
+    /// The host's action when its kernel has panicked or hangs: throttle, stop, reset, dump or ignore
     #[arg(long, value_name = "ACTION")]
     pub on_panic: Option<String>,
     /// Whether it starts with the host: true or false
@@ -126,7 +126,7 @@ pub struct Vms {
     pub all: bool,
 }
 
-/// An order that ends what virtual machines do.
+/// An order that ends the work of virtual machines.
 #[derive(Debug, Args)]
 #[allow(missing_docs)]
 pub struct VmEnd {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A request and its answer over a line that may lose either.
 //!
-//! A request that changes nothing, or that comes to the same when it is carried out twice, is repeated under its number
-//! until an answer comes: whichever comes first serves, and later ones are nobody's. Any other is sent once. When its
-//! answer does not come, the error states that the order may have been carried out.
+//! A request that changes nothing, or that is idempotent, is repeated under its number until an answer comes: the first
+//! answer is used, later ones are dropped. Any other request is sent once. When its answer does not come, the error
+//! states that the order may have been carried out.
 
 use std::time::{Duration, Instant};
 
@@ -14,21 +14,21 @@ use super::{Client, Closed, Unclear, unexpected};
 
 /// Longest time for the host to answer, beside the line's own.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
-/// The time after the first word of a host that does not understand the question for a session, which may have been
+/// The time after the first refusal of a host that does not know the request for a session: the refusal may have been
 /// about noise.
 const OLD_IMAGE: Duration = Duration::from_secs(3);
-/// The number of an answer to what the host could not read.
+/// The number of an answer to bytes that the host could not read.
 const NO_REQUEST: u32 = 0;
 
-/// Times of waiting for one answer.
+/// Timeouts of one answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
-    /// The silence after which a request is repeated. It doubles each time.
+    /// The time without an answer after which a request is repeated. It doubles each time.
     pub repeat: Duration,
     /// After the host has reported that it could not read something: the time for the answer, in case that was not this
     /// request.
     pub unread: Duration,
-    /// The silence after which an unanswered piece of a file counts as lost.
+    /// The time without an answer after which a piece of a file counts as lost.
     pub piece: Duration,
 }
 
@@ -45,10 +45,10 @@ struct Asking {
     body: RequestBody,
     is_repeatable: bool,
     deadline: Instant,
-    /// When it is repeated.
+    /// The time at which it is repeated.
     repeat_at: Instant,
     interval: Duration,
-    /// The host's last word about something that it could not read.
+    /// The host's last report that it could not read something.
     unread: Option<Refusal>,
     /// Another session was begun for it.
     is_again: bool,
@@ -111,7 +111,7 @@ impl Client {
         }
     }
 
-    /// The host has refused the request: it is asked again in another session, if it was for want of one.
+    /// Repeats a refused request in another session, if it was refused for want of one.
     fn ask_again(&mut self, asking: &mut Asking, refusal: Refusal) -> Result<()> {
         let may_begin = self.may_begin_again(&refusal) && !std::mem::replace(&mut asking.is_again, true);
         if may_begin {
@@ -158,7 +158,8 @@ impl Client {
     }
 }
 
-/// A host that wants a session refuses a request with a code that tools of release 0.1.0 know, too.
+/// Returns the refusal as it is reported: a host that wants a session uses a code that tools of release 0.1.0 know,
+/// too.
 fn denied(refusal: Refusal) -> Refusal {
     let code = if refusal.code == RefusalCode::Protocol { RefusalCode::Denied } else { refusal.code };
     Refusal { code, ..refusal }

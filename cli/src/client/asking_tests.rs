@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rules of a conversation over a line that loses, repeats and garbles bytes, with a host that answers as a real one
-//! does: what is no request it refuses under the number 0.
+//! Rules of a client over a line that loses, repeats and garbles bytes, with a host that answers as a real one
+//! does: it refuses bytes that are no request under the number 0.
 
 use std::borrow::Cow;
 use std::io::Write as _;
@@ -23,7 +23,7 @@ use super::{Client, MAX_WAITING, NoAnswer, Unclear};
 use crate::connection::Line;
 use crate::testing::host_info;
 
-/// What the host has of its operator.
+/// The data that the host has received of its operator.
 #[derive(Debug, Default)]
 struct Kept {
     file: Vec<u8>,
@@ -31,10 +31,10 @@ struct Kept {
     starts: u32,
 }
 
-/// What the line does to bytes, either way.
+/// The noise of the line, either way.
 #[derive(Clone, Debug, Default)]
 struct Noise {
-    /// Of a thousand bytes, so many are lost, so many come twice, and so many are others.
+    /// The numbers of bytes of a thousand that are lost, that come twice, and that are changed.
     lost: u32,
     repeated: u32,
     garbled: u32,
@@ -69,7 +69,7 @@ impl FakeHost {
         }
     }
 
-    /// What the line makes of bytes.
+    /// Returns the bytes that arrive when these are sent.
     fn through(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut arrived = Vec::new();
         for &byte in bytes {
@@ -144,8 +144,8 @@ impl FakeHost {
     }
 }
 
-/// A client, and what its host keeps.
-fn conversation(noise: Noise, seed: u8, loses: fn(&RequestBody) -> bool) -> (Client, Arc<Mutex<Kept>>) {
+/// Returns a client, and the data that its host keeps.
+fn client(noise: Noise, seed: u8, loses: fn(&RequestBody) -> bool) -> (Client, Arc<Mutex<Kept>>) {
     let (ours, line) = UnixStream::pair().expect("a pair");
     let random = TestRng::from_seed(prop::test_runner::RngAlgorithm::ChaCha, &[seed; 32]);
     let kept = Arc::<Mutex<Kept>>::default();
@@ -170,26 +170,26 @@ fn a_lost_answer_to_a_question_is_asked_for_again() {
     use std::sync::atomic::{AtomicU32, Ordering};
     static ASKED: AtomicU32 = AtomicU32::new(0);
     let first_two = |body: &RequestBody| *body == RequestBody::Info && ASKED.fetch_add(1, Ordering::Relaxed) < 2;
-    let (mut client, _) = conversation(quiet(), 0, first_two);
+    let (mut client, _) = client(quiet(), 0, first_two);
     assert_eq!(client.info().expect("the third answer"), host_info());
     assert_eq!(ASKED.load(Ordering::Relaxed), 3);
 }
 
 #[test]
 fn an_order_whose_answer_is_lost_is_not_repeated_and_the_error_states_that() {
-    let (mut client, kept) = conversation(quiet(), 0, |body| matches!(body, RequestBody::VmStart { .. }));
+    let (mut client, kept) = client(quiet(), 0, |body| matches!(body, RequestBody::VmStart { .. }));
     let order = RequestBody::VmStart { name: "web".to_owned() };
     let error = client.request_within(Duration::from_millis(100), order).expect_err("lost");
     assert!(error.is::<Unclear>() && error.to_string().contains("may have been carried out or not"), "{error}");
     // The host has read the order before the question, however late.
-    assert_eq!(client.info().expect("the conversation goes on"), host_info());
+    assert_eq!(client.info().expect("the client goes on"), host_info());
     assert_eq!(kept.lock().expect("kept").starts, 1);
 }
 
 #[test]
-fn a_host_that_never_answers_is_named_with_what_came_instead() {
-    let (mut client, _) = conversation(quiet(), 0, |_| true);
-    let error = client.request_within(Duration::from_millis(50), RequestBody::Info).expect_err("silent");
+fn an_unresponsive_host_is_named_with_the_bytes_that_came_instead() {
+    let (mut client, _) = client(quiet(), 0, |_| true);
+    let error = client.request_within(Duration::from_millis(50), RequestBody::Info).expect_err("unresponsive");
     assert!(error.is::<NoAnswer>() && error.to_string().contains("did not answer within"), "{error}");
 }
 
@@ -243,7 +243,7 @@ proptest! {
         lost in 0..2u32, repeated in 0..2u32, garbled in 0..2u32, has_second_talker: bool, seed: u8,
     ) {
         let noise = Noise { lost, repeated, garbled, has_second_talker };
-        let (mut client, _) = conversation(noise, seed, |_| false);
+        let (mut client, _) = client(noise, seed, |_| false);
         for _ in 0..20 {
             prop_assert_eq!(client.info().map_err(|error| error.to_string()), Ok(host_info()));
         }
@@ -255,7 +255,7 @@ proptest! {
     ) {
         let file: Vec<u8> = (0..size).map(|at| (at * 7 + at / 251) as u8).collect();
         let noise = Noise { lost, garbled, ..quiet() };
-        let (mut client, kept) = conversation(noise, seed, |_| false);
+        let (mut client, kept) = client(noise, seed, |_| false);
         if is_slow {
             // Pieces are packed, and the line is fast enough for the test.
             client.line = std::mem::replace(&mut client.line, Line::over(pair().0)).with_baud(u32::MAX);
@@ -268,7 +268,7 @@ proptest! {
     #[test]
     fn an_order_is_carried_out_once_at_most(garbled in 0..20u32, lost in 0..20u32, seed: u8) {
         let noise = Noise { lost, garbled, ..quiet() };
-        let (mut client, kept) = conversation(noise, seed, |_| false);
+        let (mut client, kept) = client(noise, seed, |_| false);
         let order = RequestBody::VmStart { name: "web".to_owned() };
         let result = client.request_within(Duration::from_millis(30), order);
         let starts = kept.lock().expect("kept").starts;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Failures of a conversation.
+//! Failures of a client.
 
 use std::fmt;
 
 use thiserror::Error;
 use wire::{FrameError, Refusal};
 
-/// The host (or its broker) has ended the conversation.
+/// The host (or its broker) has closed the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the host has closed the connection; it has probably ended")]
 pub struct Closed;
@@ -35,18 +35,18 @@ pub struct NoAnswer {
 #[error("{reason}; the order may have been carried out or not: see `baton info`, `baton vm list` and `baton events`")]
 pub struct Unclear {
     pub(super) reason: String,
-    /// The host's word, if it could not read something.
+    /// The host's report, if it could not read something.
     pub(super) unread: Option<Refusal>,
 }
 
-/// What arrived and was no message.
+/// The bytes that arrived and were no message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
     /// Damaged frames.
     pub frames: u32,
     /// The last one's reason.
     pub last: Option<FrameError>,
-    /// Requests: this end's own.
+    /// Requests that came back: the line echoes.
     pub echoes: u32,
 }
 

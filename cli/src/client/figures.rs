@@ -18,8 +18,8 @@ impl Client {
     /// Returns figures of a machine's vCPU, sampled after this call.
     pub fn figures(&mut self, name: &str, vcpu: u32) -> Result<VcpuPerf> {
         let question = RequestBody::VmPerf { name: name.to_owned(), vcpu };
-        let whose = format!("vCPU {vcpu} of {name}");
-        self.taken_again(&question, &whose, |reply| match reply {
+        let owner = format!("vCPU {vcpu} of {name}");
+        self.taken_again(&question, &owner, |reply| match reply {
             ReplyBody::Perf { asked_ns, latest } => Ok((asked_ns, latest.map(|latest| (latest.at_ns, *latest)))),
             other => bail!(unexpected(&other)),
         })
@@ -43,7 +43,7 @@ impl Client {
         }
     }
 
-    /// The same of the host's own counters of a CPU.
+    /// As [`Self::last_figures`], for the host's own counters of a CPU.
     pub fn last_cpu_figures(&mut self, index: u32) -> Result<Option<CpuPerf>> {
         match self.unless_refused(RequestBody::CpuPerf { index })? {
             Some(ReplyBody::CpuPerf { latest, .. }) => Ok(latest),
@@ -64,7 +64,7 @@ impl Client {
     fn taken_again<T>(
         &mut self,
         question: &RequestBody,
-        whose: &str,
+        owner: &str,
         read: impl Fn(ReplyBody) -> Result<(u64, Option<(u64, T)>)>,
     ) -> Result<T> {
         let (mut since, end) = (None, Instant::now() + TIMEOUT);
@@ -76,7 +76,7 @@ impl Client {
             }
             ensure!(
                 Instant::now() < end,
-                "no CPU has sampled {whose} for {TIMEOUT:?}; `baton cpu list` shows where it is"
+                "no CPU has sampled {owner} for {TIMEOUT:?}; `baton cpu list` shows where it is"
             );
             thread::sleep(INTERVAL);
         }

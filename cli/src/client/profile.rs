@@ -85,7 +85,7 @@ impl Taken {
     }
 }
 
-/// Returns a number that no other conversation has.
+/// Returns a number that no other client's profile has.
 fn own_number() -> u32 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     std::process::id() ^ now.subsec_nanos()

@@ -17,16 +17,16 @@ use crate::connection::{self, Address};
 
 /// Longest time for the answer to the first request.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
-/// After this part of the time after which the host forgets a session, or a challenge, another one is begun.
+/// Another session is begun after this part of the time after which the host drops one, or a challenge.
 const RENEWAL: Duration = Duration::from_secs(SESSION_IDLE_S as u64 / 2);
 const RENEWAL_OF_CHALLENGE: Duration = Duration::from_secs(session::CHALLENGE_S as u64 / 2);
 
-/// A key, and what is known of its session.
+/// A key, and the state of its session.
 pub(super) struct Signing {
     signer: Signer,
-    /// When another session is begun before the next request.
+    /// The time from which on another session is begun before the next request.
     renewed_at: Instant,
-    /// The host's image has not understood the question for a session.
+    /// True if the host's image does not know the request for a session.
     is_unknown_there: bool,
 }
 
@@ -37,22 +37,22 @@ impl Signing {
 }
 
 impl Client {
-    /// Connects to the host at an address, and begins a session there with a key. One without a broker is asked to send
-    /// nothing unasked any more: it may still do so for a client before.
+    /// Connects to the host at an address, and begins a session there with a key. A host without a broker is asked to
+    /// send nothing unasked any more: it may still do so for an earlier client.
     ///
     /// # Errors
-    /// There is no line, or nobody answers, or the host refuses the key.
+    /// There is no line, or the host does not answer, or it refuses the key.
     pub fn reach(address: &Address, key: Option<SecretKey>) -> Result<Self> {
         let line = connection::open(address).map_err(|error| Unreachable(format!("{error:#}")))?;
         let mut client = Self::on(line);
         let is_shared = matches!(address, Address::Lab(_));
         if !is_shared {
-            // Answers to a client before may still be on the line.
+            // Answers to an earlier client may still be on the line.
             (client.last_id, client.address) = (some_number(), Some(address.clone()));
         }
         client.sign_with(key)?;
         if !is_shared {
-            // Asks for silence, which shows that the host is there.
+            // Cancels all subscriptions; the answer shows that the host is there.
             let body = RequestBody::Subscribe(wire::Subscription::default());
             client.request_within(GREETING_TIMEOUT, body)?;
         }

@@ -33,7 +33,7 @@ fn guard() -> Guard {
     Guard::new(keys, Plain::Denied)
 }
 
-/// What a host has of its clients.
+/// A host's state about its clients.
 struct State {
     /// `None`: an image of an earlier release, to which a request for a session is no request.
     guard: Option<Guard>,
@@ -129,7 +129,7 @@ fn a_client_with_a_key_operates_a_host_that_takes_signed_requests() {
 }
 
 #[test]
-fn a_client_without_a_key_is_told_what_to_give() {
+fn a_client_without_a_key_gets_a_hint() {
     let (mut client, state) = host(Some(guard()));
     let refused = refusal(client.order(stop()).expect_err("refused"));
     assert!(refused.reason.contains("signed requests only") && refused.hint.contains("--key FILE"), "{refused}");
@@ -162,7 +162,7 @@ fn a_client_begins_another_session_when_the_image_has_changed() {
     assert_eq!(state.lock().expect("unharmed").carried_out.len(), 3);
 }
 
-/// A refusal that is forged on the line brings no second signature for one order.
+/// A refusal that is forged on the line does not cause a second signature for one order.
 #[test]
 fn an_order_is_not_signed_again_by_itself() {
     let (mut client, state) = host(Some(guard()));
@@ -185,7 +185,7 @@ fn a_host_without_control_keys_gets_requests_as_before() {
 }
 
 #[test]
-fn an_image_that_knows_no_sessions_is_operated_without_and_that_is_said() {
+fn an_image_that_knows_no_sessions_is_operated_without_and_that_is_reported() {
     let (mut client, state) = host(None);
     client.sign_with(Some(secret(OPERATOR))).expect("no session");
     client.order(stop()).expect("carried out");

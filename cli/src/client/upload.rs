@@ -51,14 +51,14 @@ impl Client {
         let (mut sent, mut there) = (from, from);
         // The unanswered pieces, by number and end.
         let mut pending: VecDeque<(u32, u64)> = VecDeque::new();
-        let silence = self.patience(self.patience.piece, WINDOW * MAX_FRAME_BYTES);
+        let timeout = self.patience(self.patience.piece, WINDOW * MAX_FRAME_BYTES);
         while there < file.len() as u64 {
             while pending.len() < WINDOW && sent < file.len() as u64 {
                 let (body, end) = next_piece(file, sent, piece, self.line.is_slow());
                 sent = end;
                 pending.push_back((self.send(body)?, sent));
             }
-            let Some(response) = self.response(Instant::now() + silence)? else { break };
+            let Some(response) = self.response(Instant::now() + timeout)? else { break };
             let Some(at) = pending.iter().position(|(id, _)| *id == response.id) else {
                 // The host could not read a piece, or this answers a request before.
                 if response.id == 0 { break } else { continue }
@@ -82,8 +82,8 @@ impl Client {
     }
 }
 
-/// The piece at `offset`, of at most so many bytes on the line, and its end: packed where the line is slow and that is
-/// less.
+/// Returns the piece at `offset`, of at most so many bytes on the line, and its end: packed where the line is slow and
+/// that is less.
 fn next_piece(file: &[u8], offset: u64, most: usize, is_slow: bool) -> (RequestBody, u64) {
     let packed = is_slow.then(|| packing::pack(file, offset as usize, most.min(MAX_PACKED_BYTES))).flatten();
     if let Some(packing::Piece { bytes, packed }) = packed {

@@ -2,7 +2,7 @@
 //! `baton vm console`: a guest's serial line in this terminal.
 //!
 //! On a terminal every key goes to the guest, Ctrl-C as well; Ctrl-] leaves. Without a terminal (a script) standard
-//! input goes to the guest as it is, and once it has ended the command leaves after some silence.
+//! input goes to the guest as it is, and once it has ended the command leaves after a time without output.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use crate::output::output;
 
 /// Ctrl-]
 const LEAVE: u8 = 0x1d;
-/// Typed bytes in a message: a guest's serial port takes them at once, and they fit a frame.
+/// The most typed bytes in a message: a guest's serial port takes them at once, and they fit a frame.
 const CHUNK_BYTES: usize = 256;
-/// The interval at which signals and silence are checked.
+/// The interval at which signals and the time without output are checked.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 struct Console<'a> {
@@ -80,8 +80,8 @@ impl Console<'_> {
         self.client.subscribe(Subscription { consoles: true, ..Subscription::default() })?;
         loop {
             self.show()?;
-            let is_silent = self.is_ended && self.last_output.elapsed() >= self.linger;
-            if is_silent || signal.load(Ordering::Relaxed) || self.wait()? == Step::Leave {
+            let is_over = self.is_ended && self.last_output.elapsed() >= self.linger;
+            if is_over || signal.load(Ordering::Relaxed) || self.wait()? == Step::Leave {
                 return Ok(());
             }
         }

@@ -19,8 +19,8 @@ use crate::running;
 const ORDER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time limit for `baton up` to end the emulator.
 const FORCE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The silence that shows that a host is off: a request is repeated within it.
-const SILENCE: Duration = Duration::from_secs(5);
+/// The time without an answer that shows that a host is off: a request is repeated within it.
+const OFF_AFTER: Duration = Duration::from_secs(5);
 const INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) fn run(target: &Target, consent: Consent, timeout_seconds: u64) -> Result<u8> {
@@ -31,12 +31,12 @@ pub(super) fn run(target: &Target, consent: Consent, timeout_seconds: u64) -> Re
     }
 }
 
-/// A host whose processes are not ours: it is off when it does not answer any more.
+/// Powers off a host that does not run in a process of ours: it is off once it does not answer any more.
 fn remote_host(target: &Target, address: &Address, timeout_seconds: u64) -> Result<u8> {
     let mut client = connect(target)?;
     let deadline = Instant::now() + Duration::from_secs(timeout_seconds);
     let mut asked = client.order(RequestBody::PowerOff);
-    while !asked.as_ref().is_err_and(is_silent) {
+    while !asked.as_ref().is_err_and(is_off) {
         asked?;
         if Instant::now() >= deadline {
             bail!(
@@ -44,13 +44,13 @@ fn remote_host(target: &Target, address: &Address, timeout_seconds: u64) -> Resu
             );
         }
         thread::sleep(INTERVAL);
-        asked = client.request_within(SILENCE, RequestBody::Info).map(drop);
+        asked = client.request_within(OFF_AFTER, RequestBody::Info).map(drop);
     }
     println!("the host at {address} is off: it does not answer any more");
     Ok(DONE)
 }
 
-fn is_silent(error: &anyhow::Error) -> bool {
+fn is_off(error: &anyhow::Error) -> bool {
     error.is::<Closed>() || error.is::<NoAnswer>()
 }
 

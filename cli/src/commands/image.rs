@@ -31,36 +31,36 @@ pub(super) fn run(command: &ImageCommand) -> Result<u8> {
 }
 
 fn info(path: &Path, format: Format) -> Result<u8> {
-    let said = image::describe(&image::read(path)?).with_context(|| path.display().to_string())?;
+    let description = image::describe(&image::read(path)?).with_context(|| path.display().to_string())?;
     match format.json {
-        true => println!("{}", serde_json::to_string(&said)?),
-        false => print!("{}", text(&said)),
+        true => println!("{}", serde_json::to_string(&description)?),
+        false => print!("{}", text(&description)),
     }
     Ok(DONE)
 }
 
-fn text(said: &Description) -> String {
+fn text(description: &Description) -> String {
     let size = |bytes| Size { bytes }.to_string();
-    let signature = match (&said.signer, &said.seal_error) {
+    let signature = match (&description.signer, &description.seal_error) {
         (Some(signer), _) => format!("by {signer}"),
         (None, Some(error)) => error.clone(),
         (None, None) => "none: sealed, not signed".to_owned(),
     };
-    let versions = match (said.oldest, said.newest) {
+    let versions = match (description.oldest, description.newest) {
         (oldest, newest) if oldest == newest => format!("reads and writes version {newest}"),
         (oldest, newest) => format!("reads and writes versions {oldest} to {newest}"),
     };
     let rows = [
-        ("version", said.version.clone()),
-        ("build", said.build.clone()),
-        ("size", format!("{} ({} in memory)", size(said.file_bytes), size(said.memory_bytes))),
-        ("security", format!("version {}", said.security_version)),
+        ("version", description.version.clone()),
+        ("build", description.build.clone()),
+        ("size", format!("{} ({} in memory)", size(description.file_bytes), size(description.memory_bytes))),
+        ("security", format!("version {}", description.security_version)),
         ("hand-over", versions),
     ];
     let rows = rows
         .into_iter()
-        .chain(said.formats.iter().flat_map(format_rows))
-        .chain([("SHA-256", said.sha256.clone()), ("signature", signature)]);
+        .chain(description.formats.iter().flat_map(format_rows))
+        .chain([("SHA-256", description.sha256.clone()), ("signature", signature)]);
     rows.map(|(name, value)| format!("{name:<12} {value}").trim_end().to_owned() + "\n").collect()
 }
 
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn an_image_is_described() {
-        let said = Description {
+        let description = Description {
             version: "0.1.0".to_owned(),
             build: "a1b2c3".to_owned(),
             file_bytes: 800 << 10,
@@ -143,14 +143,14 @@ mod tests {
             seal_error: None,
         };
         assert_eq!(
-            text(&said),
+            text(&description),
             "version      0.1.0\nbuild        a1b2c3\nsize         800.0 KiB (1 MiB in memory)\n\
              security     version 7\n\
              hand-over    reads and writes versions 1 to 2\n\
              \x20            version 2, sections: Host, Clock\n             version 2, blocks: Vcpu\n\
              SHA-256      00ff\nsignature    none: sealed, not signed\n"
         );
-        let signed = Description { signer: Some("ed25519:12".to_owned()), oldest: 2, ..said };
+        let signed = Description { signer: Some("ed25519:12".to_owned()), oldest: 2, ..description };
         assert!(
             text(&signed).contains("signature    by ed25519:12\n")
                 && text(&signed).contains("reads and writes version 2")

@@ -81,7 +81,7 @@ fn state(port: &NetPort) -> &'static str {
     if port.is_up { "up" } else { "down" }
 }
 
-/// A port in a few lines.
+/// Describes a port in a few lines.
 fn details(port: &NetPort) -> String {
     let rights = [(port.is_isolated, ", isolated"), (port.is_trusted, ", trusted")];
     let rights: String = rights.into_iter().filter(|(has, _)| *has).map(|(_, word)| word).collect();

@@ -11,9 +11,9 @@ use crate::suggest::did_you_mean;
 
 /// An order.
 pub(super) struct Order {
-    /// Its word on the command line.
+    /// Its name on the command line.
     pub verb: &'static str,
-    /// What is reported of a machine that has followed it.
+    /// The report about a machine that has carried it out.
     done: &'static str,
     body: fn(String) -> RequestBody,
     /// The states of the machines that `--all` means.
@@ -26,7 +26,7 @@ pub(super) const STOP: Order =
     Order { verb: "stop", done: "stopped", body: |name| RequestBody::VmStop { name }, all: VmState::ALIVE };
 pub(super) const PAUSE: Order =
     Order { verb: "pause", done: "paused", body: |name| RequestBody::VmPause { name }, all: VmState::CAN_PAUSE };
-/// Not those that are held after a panic.
+/// Resumes paused machines; `--all` does not include those that are held after a panic.
 pub(super) const RESUME: Order =
     Order { verb: "resume", done: "resumed", body: |name| RequestBody::VmResume { name }, all: &[VmState::Paused] };
 pub(super) const RESET: Order =
@@ -35,7 +35,7 @@ pub(super) const RESET: Order =
 pub(super) const DELETE: Order =
     Order { verb: "delete", done: "deleted", body: |name| RequestBody::VmDelete { name }, all: VmState::ENDED };
 
-/// The machines that an order is for, each once.
+/// Returns the machines that an order is for, each once.
 ///
 /// # Errors
 /// No machine has one of the names.
@@ -61,7 +61,7 @@ fn meant(vms: &Vms, known: &[VmInfo], all: &[VmState]) -> Result<Vec<String>> {
     Ok(once)
 }
 
-/// Gives the order for each. A machine that refuses keeps none of the others from being asked.
+/// Gives the order for each machine; after a refusal the others are still asked.
 ///
 /// # Errors
 /// The first refusal; the others are printed.

@@ -182,7 +182,7 @@ fn summary(survey: &PciSurvey, listed: usize) -> String {
     text
 }
 
-/// A line for each IOMMU.
+/// Describes the IOMMUs, one line for each.
 fn isolation(units: &[IommuUnit]) -> String {
     if units.is_empty() {
         return "no IOMMU: functions can reach all memory, and none can be a guest's".to_owned();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_tells_before_and_in_all() {
+    fn the_summary_has_the_cost_before_guests_and_in_all() {
         let total = PciCost { accesses: 1700, ticks: 5_000_000 };
         let (policy, before_guests) = (PciPolicy::Lazy, Some(PciCost::default()));
         let survey = PciSurvey { policy, is_complete: true, functions: 57, before_guests, total };
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn an_iommu_is_a_line_that_says_what_it_is_worth() {
+    fn an_iommu_is_a_line_with_the_isolation_that_it_gives() {
         assert!(isolation(&[]).starts_with("no IOMMU: "));
         let on = IommuUnit { kind: IommuKind::VtD, segment: 0, registers: 0xfed9_0000, problem: None, refused: 3 };
         let off = IommuUnit { problem: Some("it lacks paging".to_owned()), ..on.clone() };

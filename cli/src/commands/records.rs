@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `baton log` and `baton events`: the records so far, and with `--follow` new ones as they come.
 //!
-//! Records are numbered without gaps, those of the log by each CPU. So a number that is missing is a record that
-//! was overwritten before it was read, and one that comes a second time (in a page and in the stream) is not shown
-//! again.
+//! Records are numbered without gaps, those of the log by each CPU. So a missing number is a record that was
+//! overwritten before it was read, and one that comes a second time (in a page and in the stream) is not shown again.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -24,11 +23,11 @@ const WAIT: Duration = Duration::from_secs(3600);
 /// A numbered record that can be shown.
 trait Record: Serialize + Sized {
     fn sequence(&self) -> u64;
-    /// The counter that numbers it.
+    /// Returns the counter that numbers it.
     fn counter(&self) -> u32 {
         0
     }
-    /// Its level, if it has one.
+    /// Returns its level, if it has one.
     fn level(&self) -> Option<Level> {
         None
     }
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_shown_once_and_what_is_missing_before_it_is_counted() {
+    fn a_record_is_shown_once_and_missing_ones_before_it_are_counted() {
         let mut printer = Printer { level: None, json: false, next: BTreeMap::new() };
         let mut lines = |cpu, sequence| printer.lines(&record(cpu, sequence, Level::Info)).expect("lines");
         assert_eq!(lines(0, 0), ["[    0.000000] cpu0 info  m: 0"]);
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_grave_enough_is_not_shown_but_not_lost_either() {
+    fn a_record_below_the_level_is_not_shown_but_not_lost_either() {
         let mut printer = Printer { level: Some(Level::Warn), json: true, next: BTreeMap::new() };
         let mut lines = |sequence, level| printer.lines(&record(0, sequence, level)).expect("lines").len();
         assert_eq!((lines(0, Level::Warn), lines(1, Level::Info), lines(2, Level::Error)), (1, 0, 1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `baton serve`: a program of its own, since it brings an HTTP server and TLS, which the tool does without.
+//! `baton serve`: a program of its own, since it contains an HTTP server and TLS, which the tool does not need.
 
 use std::env;
 use std::ffi::OsString;

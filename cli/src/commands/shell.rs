@@ -16,7 +16,7 @@ use crate::output::output;
 /// The program's name where a shell completes it.
 const PROGRAM: &str = "baton";
 
-/// Prints what makes a shell complete the tool's commands and options.
+/// Prints the script by which a shell completes the tool's commands and options.
 pub(super) fn completions(shell: Shell) -> Result<u8> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), PROGRAM, &mut script);

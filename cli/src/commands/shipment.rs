@@ -104,8 +104,8 @@ pub fn request(client: &mut Client, body: &RequestBody, is_uploaded: bool) -> Re
     bail!("the host is busy; try again later")
 }
 
-/// The order to switch has failed with this error. Where only its answer was lost, the host's generation shows whether
-/// it was carried out.
+/// Checks an order to switch that has failed with this error. Where only its answer was lost, the host's generation
+/// shows whether it was carried out.
 pub(super) fn after_lost_answer(client: &mut Client, before: u64, error: anyhow::Error) -> Result<()> {
     if !error.is::<Unclear>() {
         return Err(error);

@@ -23,7 +23,7 @@ pub(super) fn shutdown(client: &mut Client, names: Vec<String>, order: &VmShutdo
     order.consent.obtain(|| client.vms(), Ending { order: "shutdown", guests: Some(&names) })?;
     let mut waiting = Waiting { names, begun: Instant::now(), format: order.format };
     waiting.note(&client.vms()?, "stopped already");
-    // One that is refused keeps none of the others from being asked; the first refusal is the command's.
+    // After a refusal the others are still asked; the command's error is the first refusal.
     let refusals: Vec<_> = waiting.names.clone().into_iter().filter_map(|name| press(client, name).err()).collect();
     waiting.names.retain(|name| !refusals.iter().any(|(refused, _)| refused == name));
     waiting.until(client, Some(Duration::from_secs(order.timeout.into())), "shut down")?;
@@ -55,7 +55,7 @@ fn press(client: &mut Client, name: String) -> Result<(), (String, anyhow::Error
     client.order(RequestBody::VmShutdown { name: name.clone() }).map_err(|error| (name, error))
 }
 
-/// Stops a guest; one that has just ended is what was wanted.
+/// Stops a guest; one that has just ended is no error.
 fn stop(client: &mut Client, name: &str) -> Result<()> {
     let stopped = client.order(RequestBody::VmStop { name: name.to_owned() });
     let has_ended = stopped.is_err() && client.vms()?.iter().any(|vm| vm.name == name && vm.state.has_ended());
@@ -120,12 +120,12 @@ impl Waiting {
     }
 }
 
-/// A guest that has failed has not ended as was wanted.
+/// Returns the word for a guest's end: `how`, or `failed`.
 fn how(state: VmState, how: &str) -> &str {
     if state == VmState::Failed { "failed" } else { how }
 }
 
-/// Takes the guests out of `names` that have ended.
+/// Removes the guests that have ended from `names`.
 fn take_ended<'a>(names: &mut Vec<String>, vms: &'a [VmInfo]) -> Vec<&'a VmInfo> {
     let ended: Vec<_> = vms.iter().filter(|vm| vm.state.has_ended() && names.contains(&vm.name)).collect();
     names.retain(|name| ended.iter().all(|vm| vm.name != *name));

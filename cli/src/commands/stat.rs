@@ -85,7 +85,7 @@ fn between(cpu: u32, names: &[String], before: &CpuPerf, after: &CpuPerf) -> Res
     }
     let had = |guest: u32, vcpu: u32| before.guests.iter().find(|had| (had.guest, had.vcpu) == (guest, vcpu));
     let guests = after.guests.iter().map(|now| {
-        // One that has come again begins at zero.
+        // A guest that has come back to the CPU begins at zero.
         let before = had(now.guest, now.vcpu).map_or(0, |had| had.ticks);
         let vm = names.get(now.guest as usize).cloned().unwrap_or_else(|| now.guest.to_string());
         GuestSpan { vm, vcpu: now.vcpu, ticks: now.ticks.checked_sub(before).unwrap_or(now.ticks) }
@@ -107,11 +107,11 @@ fn between(cpu: u32, names: &[String], before: &CpuPerf, after: &CpuPerf) -> Res
 fn table(spans: &[Span]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    table.set_header(["CPU", "WHO", "CYCLES", "REF-CYCLES", "SHARE"]);
+    table.set_header(["CPU", "USE", "CYCLES", "REF-CYCLES", "SHARE"]);
     for span in spans {
-        let mut row = |who: &str, cycles: u64, reference: u64| {
+        let mut row = |user: &str, cycles: u64, reference: u64| {
             let (cpu, share) = (span.cpu.to_string(), share(reference, span.ticks));
-            table.add_row([cpu, who.to_owned(), cycles.to_string(), reference.to_string(), share]);
+            table.add_row([cpu, user.to_owned(), cycles.to_string(), reference.to_string(), share]);
         };
         row("host", span.host_cycles, span.host_reference_cycles);
         let stayed: u64 = span.guests.iter().map(|guest| guest.ticks).sum();

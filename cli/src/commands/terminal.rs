@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A terminal whose keys all go to a guest, and which is itself again afterwards.
+//! A terminal that passes all keys to a guest, and has its own mode again afterwards.
 
 use std::io::{self, Stdin};
 

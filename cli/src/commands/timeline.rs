@@ -67,7 +67,7 @@ fn ask(target: &Target, is_last_only: bool) -> Result<Vec<Run>> {
     Ok(runs)
 }
 
-/// The boot of the host and its restarts, as far back as its timeline reaches.
+/// Returns the boot of the host and its restarts, as far back as its timeline reaches.
 pub fn host_runs(client: &mut Client) -> Result<Vec<Run>> {
     let guests = client.vms()?.into_iter().map(|vm| vm.name).collect();
     Ok(host::runs(&client.timeline()?, &host::Known { guests }))

@@ -41,7 +41,7 @@ pub(super) fn run(target: &Target, args: &TopArgs) -> Result<u8> {
     }
 }
 
-/// Prints one interval, or objects until nobody reads them.
+/// Prints one interval, or objects until the reader has gone.
 fn printed(client: &mut Client, mut before: Reading, args: &TopArgs) -> Result<u8> {
     loop {
         thread::sleep(args.interval);
@@ -68,7 +68,7 @@ fn on_screen(client: &mut Client, before: Reading, args: &TopArgs) -> Result<u8>
     client.handles_signals();
     let mut terminal = ratatui::try_init().context("the terminal cannot be used")?;
     let result = live(client, &mut terminal, before, args, &signal);
-    // In any case: an error is to be read on a terminal that is itself again.
+    // In any case: an error is to be read on a terminal in its own mode.
     ratatui::restore();
     result.map(|()| DONE)
 }
@@ -88,7 +88,7 @@ fn live(
         }
         let left = due.saturating_duration_since(Instant::now());
         if poll(left.min(TICK))? {
-            // Anything else than a key, as another size, has the picture drawn again.
+            // Anything but a key, e.g. a change of the size, has the picture drawn again.
             is_drawn = false;
             if let Event::Key(key) = read_event()?
                 && screen.press(key) == Flow::Quit

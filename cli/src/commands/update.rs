@@ -66,7 +66,7 @@ pub(super) fn confirm(target: &Target) -> Result<u8> {
     Ok(DONE)
 }
 
-/// Confirms an update that has to be. A connection of its own shows that operators reach the new image.
+/// Confirms an update that has to be confirmed. A connection of its own shows that operators reach the new image.
 fn confirm_by_itself(target: &Target, how: How, generation: u64, format: Format) -> Result<()> {
     let Some(seconds) = how.confirm_within.filter(|_| !how.dry_run) else { return Ok(()) };
     if how.no_confirm {

@@ -131,7 +131,7 @@ fn bar_style() -> ProgressStyle {
     style.unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// An order that ends what machines do: asked about if they run.
+/// Gives an order that ends the work of machines, after a question if they run.
 fn end(client: &mut Client, vms: &VmEnd, order: &Order) -> Result<u8> {
     let names = orders::named(client, &vms.order.vms, order.all)?;
     vms.consent.obtain(|| client.vms(), Ending { order: order.verb, guests: Some(&names) })?;

@@ -59,7 +59,7 @@ pub(super) fn config(path: &Path, mut root: Section<'_, '_>) -> Option<Config> {
     Some(Config { path: path.to_owned(), host: host?, trusted_keys, allow_downgrade, control, networks, guests })
 }
 
-/// What guests may not share.
+/// Names and resources that guests may not share.
 #[derive(Default)]
 struct Taken {
     names: HashSet<String>,
@@ -218,7 +218,7 @@ fn memory(value: &DeValue<'_>) -> Result<Size, String> {
     Ok(size)
 }
 
-/// A file that can be read; what keeps it from that is noted.
+/// Returns a file that can be read; the reason why one cannot is noted.
 pub(super) fn existing(section: &Section<'_, '_>, key: &str, path: &Path, at: usize) -> Option<PathBuf> {
     match file(key, path) {
         Ok(path) => Some(path),
@@ -229,7 +229,7 @@ pub(super) fn existing(section: &Section<'_, '_>, key: &str, path: &Path, at: us
     }
 }
 
-/// A file that can be read.
+/// Returns a file that can be read.
 fn file(key: &str, path: &Path) -> Result<PathBuf, String> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(path.to_owned()),
@@ -241,7 +241,7 @@ fn file(key: &str, path: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// A suggestion from the same folder, or the advice to correct the path.
+/// Returns a suggestion from the same folder, or the advice to correct the path.
 fn neighbour(path: &Path) -> String {
     let advice = || "; correct the path (it is relative to this file)".to_owned();
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return advice() };
@@ -261,9 +261,9 @@ fn check_fit(section: &Section<'_, '_>, guest: &Guest, at: usize) {
     if bytes < guest.memory.bytes {
         return;
     }
-    let what = if guest.initrd.is_some() { "kernel and initrd are" } else { "its files are" };
+    let files_are = if guest.initrd.is_some() { "kernel and initrd are" } else { "its files are" };
     let enough = Size::mebibytes((bytes * 2).div_ceil(1 << 20));
     let (files, memory) = (Size { bytes }, guest.memory);
     let hint = format!("raise memory, to {enough} or more");
-    section.complain(Some(at), format_args!("{what} larger ({files}) than its memory ({memory}); {hint}"));
+    section.complain(Some(at), format_args!("{files_are} larger ({files}) than its memory ({memory}); {hint}"));
 }

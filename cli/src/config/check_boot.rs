@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest starts: `boot` and `drivers`.
+//! The kernel that a guest starts: `boot` and `drivers`.
 
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ pub(super) fn boot(folder: &Path, section: &mut Section<'_, '_>) -> Boot {
     }
 }
 
-/// What starts from a disk needs one, and brings its own files.
+/// Checks that a guest that starts from a disk has one, and neither initrd nor modules of its own.
 pub(super) fn check(section: &Section<'_, '_>, guest: &Guest, has_disks: bool) {
     if guest.boot == Boot::Kernel {
         return;
@@ -65,12 +65,12 @@ fn wanted(value: &DeValue<'_>) -> Result<Wanted, String> {
     }
 }
 
-/// A word of a kernel's command line.
+/// Returns whether a serial number can be a word of a kernel's command line.
 fn is_serial(serial: &str) -> bool {
     !serial.is_empty() && serial.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"')
 }
 
-/// The folder of a release's modules.
+/// Returns the folder of a release's modules, if it is one.
 fn release(section: &Section<'_, '_>, folder: &Path, at: usize) -> Option<PathBuf> {
     if folder.join(BUILT_IN).is_file() {
         return Some(folder.to_owned());

@@ -51,7 +51,7 @@ const BACKEND_KEYS: [&str; 6] = ["forward", "listen", "connect", "local", "remot
 const ALL_KEYS: [&str; 12] =
     ["file", "size", "serial", "vfs", "backend", "mac", "forward", "listen", "connect", "local", "remote", "interface"];
 
-/// What devices may not share.
+/// Names and resources that devices may not share.
 #[derive(Default)]
 struct Taken {
     files: HashSet<PathBuf>,
@@ -59,7 +59,7 @@ struct Taken {
     macs: HashSet<[u8; 6]>,
 }
 
-/// The devices of the machine, those with mistakes left out.
+/// Reads the devices of the machine; those with mistakes are left out.
 pub(super) fn devices(folder: &Path, host: &Section<'_, '_>, sections: Vec<Section<'_, '_>>) -> Vec<Device> {
     if sections.len() > MAX_DEVICES {
         let count = sections.len();
@@ -107,7 +107,7 @@ fn nvme(folder: &Path, number: usize, section: &mut Section<'_, '_>, taken: &mut
     Some(Nvme { storage: storage?, serial, virtual_functions })
 }
 
-/// A raw image that no other disk uses: the emulator writes to it.
+/// Returns a raw image that no other disk uses: the emulator writes to it.
 fn disk_image(section: &Section<'_, '_>, path: &Path, at: usize, taken: &mut Taken) -> Option<PathBuf> {
     let file = existing(section, "file", path, at)?;
     if fs::metadata(&file).is_ok_and(|metadata| metadata.len() == 0) {

@@ -8,9 +8,9 @@ use super::check_sockets::Sockets;
 use super::read::{Section, flag, number, rate, text};
 use crate::suggest::did_you_mean;
 
-/// The port that the protocol's servers have by themselves.
+/// The default port of the protocol's servers.
 pub(super) const USUAL_PORT: u32 = 10_809;
-/// A storage guest that restarts is back within that.
+/// The time within which a storage guest that restarts is back.
 pub(super) const USUAL_TIMEOUT_S: u32 = 60;
 /// The value of `cache` for a volatile one.
 const WRITE_BACK: &str = "writeback";
@@ -21,7 +21,7 @@ pub(super) struct Disks {
     guests: Vec<(String, Vec<Wanted>)>,
 }
 
-/// A disk whose server is not known yet.
+/// A disk with a server that is not known yet.
 struct Wanted {
     number: usize,
     at: usize,
@@ -41,7 +41,7 @@ impl Disks {
         self.guests.push((owner.to_owned(), wanted));
     }
 
-    /// The disks of each guest, once all guests' sockets are known.
+    /// Returns the disks of each guest, once all guests' sockets are known.
     pub fn assign(
         self,
         root: &Section<'_, '_>,
@@ -85,7 +85,7 @@ fn wanted(owner: &str, number: usize, mut section: Section<'_, '_>) -> Option<Wa
     Some(Wanted { number, at, server, disk: DiskConfig { export, ..disk } })
 }
 
-/// The identifier of the guest that a disk's server is in.
+/// Returns the identifier of the guest that a disk's server is in.
 fn server(owner: &str, name: &str, owners: &[&str], configs: &[Option<VsockConfig>]) -> Result<u32, String> {
     let Some(number) = owners.iter().position(|other| *other == name) else {
         let suggestion = did_you_mean(name, owners.iter().copied());
@@ -100,7 +100,7 @@ fn server(owner: &str, name: &str, owners: &[&str], configs: &[Option<VsockConfi
     config.map(|config| config.cid).ok_or_else(without)
 }
 
-/// A guest, and the name of its server's export, which may be empty.
+/// Parses a guest, and the name of its server's export, which may be empty.
 fn place(value: &DeValue<'_>) -> Result<(String, String), String> {
     let (written, most) = (text(value)?, limits::EXPORT_BYTES);
     let Some((server, export)) = written.split_once(':').filter(|(server, _)| !server.is_empty()) else {

@@ -16,15 +16,15 @@ const KEY: &str = "devices";
 /// Functions of the guests before, and whether one that starts with the host has it.
 pub(super) type Functions = HashMap<Selector, bool>;
 
-/// What is done about a function that cannot be reset.
+/// The treatment of a function that cannot be reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Reset {
-    /// The guest gets it as the owner before has left it.
+    /// The guest gets it as its previous owner has left it.
     None,
 }
 
-/// The functions of a guest, those with mistakes left out.
+/// Reads the functions of a guest; those with mistakes are left out.
 pub(super) fn functions(
     section: &mut Section<'_, '_>,
     is_autostarted: bool,
@@ -55,7 +55,7 @@ pub(super) fn functions(
     assigned
 }
 
-/// A selector, or a table of one, its reset, its line's interrupt, and how many virtual functions are approved.
+/// Reads a selector, or a table of one, its reset, its line's interrupt, and the number of approved virtual functions.
 /// The text of the configuration's selector is left out.
 fn function(section: &Section<'_, '_>, item: DeValue<'_>, at: usize) -> Option<(Selector, AssignedConfig)> {
     match item {

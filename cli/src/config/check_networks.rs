@@ -13,7 +13,7 @@ use crate::suggest::did_you_mean;
 /// The MTU of a network that states none: Ethernet's.
 const USUAL_MTU: u16 = 1500;
 
-/// The networks, and what their devices may not share.
+/// The networks, and the names and addresses that their devices may not share.
 #[derive(Default)]
 pub(super) struct Networks {
     /// `None` where one has a mistake: other sections may name it.
@@ -28,7 +28,7 @@ impl Networks {
     }
 }
 
-/// The networks.
+/// Reads the networks.
 pub(super) fn networks(root: &Section<'_, '_>, sections: Vec<Section<'_, '_>>) -> Networks {
     let most = limits::NETWORKS;
     if sections.len() > most {
@@ -54,7 +54,7 @@ pub(super) fn networks(root: &Section<'_, '_>, sections: Vec<Section<'_, '_>>) -
     networks
 }
 
-/// The network devices of a guest; those with mistakes are left out.
+/// Reads the network devices of a guest; those with mistakes are left out.
 pub(super) fn nics(
     guest: &Section<'_, '_>,
     owner: &str,
@@ -93,7 +93,7 @@ fn nic(owner: &str, number: u32, mut section: Section<'_, '_>, networks: &mut Ne
     network.map(|_| nic)
 }
 
-/// The index of a network, which has a port less from here on.
+/// Returns the index of a network, and takes one of its ports.
 fn find(section: &Section<'_, '_>, name: &str, at: usize, networks: &mut Networks) -> Option<u32> {
     let Some(index) = networks.all.iter().position(|(other, _)| other == name) else {
         let suggestion = did_you_mean(name, networks.all.iter().map(|(name, _)| name.as_str()));
@@ -124,7 +124,7 @@ fn mtu(section: &mut Section<'_, '_>, most: u16) -> Option<u16> {
     u16::try_from(mtu).ok()
 }
 
-/// A VLAN, or a list of them.
+/// Reads a VLAN, or a list of them.
 fn vlans(value: &DeValue<'_>) -> Result<NicVlans, String> {
     let most = limits::VLAN_MOST;
     let one = |least: u32, value: &DeValue<'_>| {

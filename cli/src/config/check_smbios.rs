@@ -10,7 +10,7 @@ use super::read::{Section, list, text};
 #[derive(Default)]
 pub(super) struct Uuids(Vec<Uuid>);
 
-/// Reads what the tables of a guest are to state.
+/// Reads the values for the tables of a guest.
 pub(super) fn smbios(section: &mut Section<'_, '_>, taken: &mut Uuids) -> SmbiosConfig {
     let uuid = section.placed("uuid", uuid);
     if let Some((uuid, at)) = &uuid {
@@ -54,7 +54,7 @@ fn checked(section: &Section<'_, '_>, texts: Vec<String>, at: usize) -> Vec<Stri
     texts
 }
 
-/// A text that SMBIOS can hold.
+/// Checks that SMBIOS can hold a text.
 fn printable(text: &str, most: usize) -> Result<String, String> {
     if is_text(text, most) {
         return Ok(text.to_owned());

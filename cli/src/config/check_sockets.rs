@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 use super::read::{Section, list, number, text};
 use crate::suggest::did_you_mean;
 
-/// What the guests want, in the file's order.
+/// The sockets of the guests, in the file's order.
 #[derive(Default)]
 pub(super) struct Sockets {
     guests: Vec<(String, Option<Wanted>)>,
@@ -21,14 +21,14 @@ struct Wanted {
 }
 
 impl Sockets {
-    /// Reads what the next guest wants.
+    /// Reads the sockets that the next guest wants.
     pub fn note(&mut self, section: &mut Section<'_, '_>, owner: &str) {
         let wanted = section.placed("vsock", keys);
         let wanted = wanted.and_then(|(keys, at)| keys.map(|keys| wanted_by(section.item(keys, at), at)));
         self.guests.push((owner.to_owned(), wanted));
     }
 
-    /// The sockets of each guest. One that names no identifier gets the lowest that is free.
+    /// Returns the sockets of each guest. One that names no identifier gets the lowest that is free.
     pub fn assign(&self, root: &Section<'_, '_>) -> Vec<Option<VsockConfig>> {
         let mut cids = Vec::new();
         for (owner, wanted) in &self.guests {
@@ -53,12 +53,12 @@ impl Sockets {
         self.guests.iter().enumerate().map(config).collect()
     }
 
-    /// The names of the guests, in the file's order.
+    /// Returns the names of the guests, in the file's order.
     pub fn owners(&self) -> impl Iterator<Item = &str> {
         self.guests.iter().map(|(owner, _)| owner.as_str())
     }
 
-    /// The identifier of a guest that another one names.
+    /// Returns the identifier of a guest that another one names.
     fn peer(
         &self,
         root: &Section<'_, '_>,
@@ -86,7 +86,7 @@ impl Sockets {
     }
 }
 
-/// The keys of a guest's sockets; `None` where it has none.
+/// Returns the keys of a guest's sockets; `None` where it has none.
 fn keys<'i>(value: &DeValue<'i>) -> Result<Option<DeTable<'i>>, String> {
     match value {
         DeValue::Boolean(is_wanted) => Ok(is_wanted.then(DeTable::new)),

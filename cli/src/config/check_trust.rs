@@ -20,7 +20,7 @@ pub(super) struct Trust {
     pub control: Control,
 }
 
-/// What a host with control keys takes over a serial line.
+/// The requests that a host with control keys accepts over a serial line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Serial {
@@ -49,8 +49,8 @@ pub(super) fn trust(folder: &Path, mut section: Section<'_, '_>) -> Trust {
     if !taken.is_empty() && !is_serial_open && !has_update {
         section.complain(
             None,
-            "no control key has the role \"update\", so nobody could update the host or revoke a key; give it to one, \
-             or state serial = \"open\"",
+            "no control key has the role \"update\", so no client could update the host or revoke a key; give it to \
+             one, or state serial = \"open\"",
         );
     }
     section.finish();

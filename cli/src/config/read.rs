@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Typed values out of a TOML document, and a list of all that is wrong with them, each mistake with its place.
+//! Typed values out of a TOML document, and a list of all mistakes in them, each with its place.
 //!
 //! Values are read from toml's own tree, which has a span for each. Deserializing the whole by serde would end at the
 //! first mistake; serde_path_to_error adds the path to that one, but no line and no column.
@@ -38,7 +38,7 @@ impl<'i> Mistakes<'i> {
         self.found.borrow_mut().push((at, message.to_string()));
     }
 
-    /// All of them, in the text's order; those without a place come last.
+    /// Returns all mistakes, in the text's order; those without a place come last.
     pub fn into_inner(self) -> Vec<Mistake> {
         let mut found = self.found.into_inner();
         found.sort_by_key(|(at, _)| at.unwrap_or(usize::MAX));
@@ -51,7 +51,7 @@ impl<'i> Mistakes<'i> {
     }
 }
 
-/// A table of the document whose keys are being read.
+/// A table of the document, while its keys are being read.
 pub(super) struct Section<'m, 'i> {
     mistakes: &'m Mistakes<'i>,
     table: DeTable<'i>,
@@ -62,7 +62,7 @@ pub(super) struct Section<'m, 'i> {
     known: Vec<&'static str>,
 }
 
-/// The whole document; `None` where it is no TOML.
+/// Parses the whole document; `None` where it is no TOML.
 pub(super) fn root<'m, 'i>(text: &'i str, mistakes: &'m Mistakes<'i>) -> Option<Section<'m, 'i>> {
     let (root, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
@@ -88,13 +88,13 @@ impl<'m, 'i> Section<'m, 'i> {
         self.table.contains_key(key)
     }
 
-    /// Takes keys as known whatever their values are: nobody can judge them before another mistake is corrected.
+    /// Takes keys as known whatever their values are: they cannot be checked before another mistake is corrected.
     pub fn know(&mut self, keys: &[&'static str]) {
         self.known.extend(keys);
         keys.iter().for_each(|&key| drop(self.table.remove(key)));
     }
 
-    /// A key's value as `read` takes it, with its place; `None` where there is none, or none that is possible.
+    /// Returns a key's value as `read` takes it, with its place; `None` where there is none, or none that is possible.
     pub fn placed<T>(
         &mut self,
         key: &'static str,
@@ -112,7 +112,7 @@ impl<'m, 'i> Section<'m, 'i> {
         }
     }
 
-    /// A key's value as `read` takes it.
+    /// Returns a key's value as `read` takes it.
     pub fn optional<T>(
         &mut self,
         key: &'static str,
@@ -121,7 +121,7 @@ impl<'m, 'i> Section<'m, 'i> {
         self.placed(key, read).map(|(value, _)| value)
     }
 
-    /// The same of a key that must be there.
+    /// Returns the value of a key that must be there, as `read` takes it.
     pub fn required<T>(
         &mut self,
         key: &'static str,
@@ -133,7 +133,7 @@ impl<'m, 'i> Section<'m, 'i> {
         self.placed(key, read)
     }
 
-    /// A table in this one; an empty one where there is none.
+    /// Returns a table in this one; an empty one where there is none.
     pub fn table(&mut self, key: &'static str) -> Self {
         let found = self.placed(key, |value| match value {
             DeValue::Table(table) => Ok(table.clone()),
@@ -144,7 +144,7 @@ impl<'m, 'i> Section<'m, 'i> {
         Section { mistakes: self.mistakes, table, label, at, known: Vec::new() }
     }
 
-    /// The tables of a list of them.
+    /// Returns the tables of a list of them.
     pub fn tables(&mut self, key: &'static str) -> Vec<Self> {
         let wanted = |value: &DeValue<'i>| format!("is {}; write sections [[{key}]]", kind(value));
         let found = self.optional(key, |value| match value {
@@ -164,7 +164,7 @@ impl<'m, 'i> Section<'m, 'i> {
         found.into_iter().map(section).collect()
     }
 
-    /// The items of a list, with their places.
+    /// Returns the items of a list, with their places.
     pub fn items(&mut self, key: &'static str) -> Vec<(DeValue<'i>, usize)> {
         let found = self.optional(key, |value| {
             let array = value.as_array().ok_or_else(|| format!("is {}; write a list: [\"…\"]", kind(value)))?;
@@ -173,7 +173,7 @@ impl<'m, 'i> Section<'m, 'i> {
         found.unwrap_or_default()
     }
 
-    /// A table that is an item of a list at this place.
+    /// Returns the section of a table that is an item of a list at this place.
     pub fn item(&self, table: DeTable<'i>, at: usize) -> Self {
         Section { mistakes: self.mistakes, table, label: self.label.clone(), at: Some(at), known: Vec::new() }
     }
@@ -216,7 +216,7 @@ fn kind(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-/// A whole number in a range.
+/// Reads a whole number in a range.
 pub(super) fn number(range: RangeInclusive<u32>) -> impl FnOnce(&DeValue<'_>) -> Result<u32, String> {
     move |value| {
         let (least, most) = (range.start(), range.end());
@@ -242,7 +242,7 @@ pub(super) fn flag(value: &DeValue<'_>) -> Result<bool, String> {
     value.as_bool().ok_or_else(|| format!("is {}; write true or false", kind(value)))
 }
 
-/// Bytes a second.
+/// Reads a rate in bytes a second.
 pub(super) fn rate(value: &DeValue<'_>) -> Result<u64, String> {
     let written = text(value)?;
     let size = written.strip_suffix(PER_SECOND).and_then(|size| size.parse::<Size>().ok());
@@ -251,7 +251,7 @@ pub(super) fn rate(value: &DeValue<'_>) -> Result<u64, String> {
         .ok_or_else(|| format!("= {written:?} is no rate; write a whole number and a unit, as \"10MiB/s\""))
 }
 
-/// A size with its unit.
+/// Reads a size with its unit.
 pub(super) fn size(value: &DeValue<'_>) -> Result<Size, String> {
     match value {
         DeValue::Integer(number) => {
@@ -262,7 +262,7 @@ pub(super) fn size(value: &DeValue<'_>) -> Result<Size, String> {
     }
 }
 
-/// The MAC address of one card.
+/// Reads the MAC address of one card.
 pub(super) fn mac(value: &DeValue<'_>) -> Result<Mac, String> {
     let text = text(value)?;
     text.parse().map_err(|error| match error {
@@ -273,7 +273,7 @@ pub(super) fn mac(value: &DeValue<'_>) -> Result<Mac, String> {
     })
 }
 
-/// A list whose items `read` takes.
+/// Reads a list; `read` takes each of its items.
 pub(super) fn list<'i, T>(
     read: impl Fn(&DeValue<'i>) -> Result<T, String>,
 ) -> impl FnOnce(&DeValue<'i>) -> Result<Vec<T>, String> {
@@ -284,7 +284,7 @@ pub(super) fn list<'i, T>(
     }
 }
 
-/// One of a few words.
+/// Reads one of a few words.
 pub(super) fn choice<T: DeserializeOwned>(value: &DeValue<'_>) -> Result<T, String> {
     let word = text(value)?;
     let deserializer: StrDeserializer<'_, ValueError> = word.as_str().into_deserializer();

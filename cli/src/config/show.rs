@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A host's configuration as a `host.toml`. Keys whose values are the usual ones are left out, as are those of the
+//! A host's configuration as a `host.toml`. Keys with their default values are left out, as are those of the
 //! lab's machine, which no host knows.
 
 use std::fmt::{Display, Write as _};
@@ -14,7 +14,7 @@ use switch::Mac;
 use super::check::{USUAL_HUNG_S, USUAL_WEIGHT};
 use super::check_disks::{USUAL_PORT, USUAL_TIMEOUT_S};
 
-/// The text; files are named as the host has them.
+/// Returns the configuration as a `host.toml`; files are named as the host has them.
 pub fn host_toml(manifest: &Manifest) -> String {
     let mut text = Text::default();
     text.line("# The configuration of a host that runs. Files are named as the host has them.");
@@ -44,7 +44,7 @@ impl Text {
         self.line(format_args!("{key} = {value}"));
     }
 
-    /// A key that is written where its value is not the usual one.
+    /// Writes a key unless its value is the default.
     fn unusual<T: PartialEq>(&mut self, key: &str, value: T, usual: T, shown: impl FnOnce(T) -> String) {
         if value != usual {
             self.key(key, shown(value));
@@ -120,7 +120,7 @@ fn function(function: &AssignedConfig) -> String {
     format!("{{ {} }}", keys.join(", "))
 }
 
-/// The guest whose sockets have this identifier.
+/// Returns the guest that has the sockets of this identifier.
 fn with_cid(manifest: &Manifest, cid: u32) -> &str {
     let is_it = |guest: &&GuestConfig| guest.vsock.as_ref().is_some_and(|vsock| vsock.cid == cid);
     manifest.guests.iter().find(is_it).map_or("", |guest| &guest.name)
@@ -160,12 +160,12 @@ fn disk(text: &mut Text, disk: &DiskConfig, manifest: &Manifest) {
     disk.limits.bytes_per_s.iter().for_each(|bytes| text.key("rate", rate(*bytes)));
 }
 
-/// The word of a value that has one.
+/// Returns the word of a value that has one.
 fn word(value: &impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(quoted)).unwrap_or_default()
 }
 
-/// Every size of a manifest is of whole KiB: no smaller unit can be written in a `host.toml`.
+/// Formats a size. Every size of a manifest is of whole KiB: no smaller unit can be written in a `host.toml`.
 fn size(bytes: u64) -> String {
     if bytes.is_multiple_of(1 << 20) {
         quoted(&format!("{}MiB", bytes >> 20))
@@ -182,7 +182,7 @@ fn list(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(", "))
 }
 
-/// A basic string of TOML 1.0.
+/// Formats a text as a basic string of TOML 1.0.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rules of configurations that are shown: what is printed is what was read.
+//! Rules of configurations that are shown: the printed one equals the one that was read.
 
 use std::fs;
 
@@ -81,7 +81,7 @@ fn bundled(folder: &tempfile::TempDir, text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_shown_is_the_configuration_again() {
+fn a_shown_configuration_is_the_same_when_it_is_read() {
     let folder = tempfile::tempdir().expect("a folder");
     for name in ["vmlinuz", "initrd.img"] {
         fs::write(folder.path().join(name), name).expect("written");

@@ -11,7 +11,7 @@ use crate::suggest::did_you_mean;
 
 /// The rate of a host's COM2 in bits a second.
 pub const DEFAULT_BAUD: u32 = 115_200;
-/// The CID of all machines ("any"), which nobody can connect to.
+/// The CID of all machines ("any"), to which no client can connect.
 const ANY_CID: u32 = u32::MAX;
 const SCHEMES: [&str; 6] = ["lab", "unix", "tty", "tcp", "vsock", "ssh"];
 
@@ -156,7 +156,7 @@ fn ssh(rest: &str) -> Result<Address, String> {
     Ok(Address::Ssh { host: login + &name, port, from_there })
 }
 
-/// Returns a host's name or address, without the brackets of IPv6: what is in brackets has colons.
+/// Returns a host's name or address, without the brackets of IPv6: a text in brackets has colons.
 fn host_name(text: &str) -> Option<String> {
     let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
     let is_possible = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.%".contains(&byte);

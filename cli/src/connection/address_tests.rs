@@ -14,7 +14,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn an_address_has_a_scheme_and_what_the_scheme_takes() {
+fn an_address_has_a_scheme_and_the_parts_that_the_scheme_takes() {
     assert_eq!(parsed("lab:default"), Address::Lab("default".to_owned()));
     assert_eq!(parsed("unix:/run/a:b"), Address::Unix("/run/a:b".into()));
     assert_eq!(parsed("tty:/dev/ttyS1"), Address::Tty { device: "/dev/ttyS1".into(), baud: 115_200 });
@@ -71,7 +71,7 @@ fn an_address_that_lacks_a_part_or_has_a_bad_one_is_refused_with_the_form() {
 
 proptest! {
     #[test]
-    fn every_address_is_what_its_text_states(text in "(lab|unix|tty|tcp|vsock|ssh):[a-z0-9/@:,.\\[\\]-]{1,20}") {
+    fn every_address_is_that_of_its_text(text in "(lab|unix|tty|tcp|vsock|ssh):[a-z0-9/@:,.\\[\\]-]{1,20}") {
         if let Ok(address) = text.parse::<Address>() {
             prop_assert_eq!(address.to_string().parse::<Address>(), Ok(address));
         }

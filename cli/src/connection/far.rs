@@ -42,13 +42,13 @@ pub(super) fn open(host: &str, port: Option<u16>, from_there: Option<&Address>, 
     wait_for_first_byte(line, host)
 }
 
-/// The command as a shell there reads it.
+/// Returns the command as a shell there reads it.
 fn far_command(from_there: Option<&Address>) -> String {
     let quoted = |address: &Address| format!("'{}'", address.to_string().replace('\'', r"'\''"));
     from_there.map_or("baton relay".to_owned(), |address| format!("baton relay --connect {}", quoted(address)))
 }
 
-/// The relay sends a delimiter once its line is open.
+/// Waits for the delimiter that the relay sends once its line is open.
 fn wait_for_first_byte(mut line: Line, host: &str) -> Result<Line> {
     let deadline = Instant::now() + OPEN_TIMEOUT;
     while Instant::now() < deadline {

@@ -11,7 +11,7 @@ use rustix::io::{Errno, read, write};
 /// Bits of a byte on a serial line: a start bit, eight of data, a stop bit.
 const BITS_PER_BYTE: u64 = 10;
 
-/// What belongs to a line and ends with it: a terminal's settings, the process that carries the bytes.
+/// A resource that ends with its line: a terminal's settings, the process that carries the bytes.
 pub trait Keeper: Send {
     /// Returns why the line has ended, if that is known.
     fn ending(&mut self) -> Option<String> {
@@ -24,13 +24,13 @@ pub trait Keeper: Send {
 
 /// An open line to a host.
 pub struct Line {
-    // Before the descriptor: what is restored on it takes it open.
+    // Before the descriptor: restoring its settings needs it open.
     keeper: Option<Box<dyn Keeper>>,
     fd: OwnedFd,
     baud: Option<u32>,
 }
 
-/// What a line is ready for.
+/// The operations that a line is ready for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ready {
     /// Bytes have come, or the line has ended.
@@ -40,17 +40,17 @@ pub struct Ready {
 }
 
 impl Line {
-    /// A line over this descriptor, as fast as this machine.
+    /// Returns a line over this descriptor, as fast as this machine.
     pub fn over(fd: impl Into<OwnedFd>) -> Self {
         Self { keeper: None, fd: fd.into(), baud: None }
     }
 
-    /// The same, of which some part is a serial line of `baud` bits a second.
+    /// Returns the line with a serial part of `baud` bits a second.
     pub fn with_baud(self, baud: u32) -> Self {
         Self { baud: Some(baud), ..self }
     }
 
-    /// The same, with what ends with it.
+    /// Returns the line with a resource that ends with it.
     pub fn kept_by(self, keeper: impl Keeper + 'static) -> Self {
         Self { keeper: Some(Box::new(keeper)), ..self }
     }
@@ -97,7 +97,7 @@ impl Line {
         Ok(Ready { to_read, to_write: events.contains(PollFlags::OUT) })
     }
 
-    /// Reads what has come; `None` once the line has ended.
+    /// Reads the bytes that have come; `None` once the line has ended.
     ///
     /// # Errors
     /// The line is broken.

@@ -15,7 +15,7 @@ use super::line::Line;
 
 /// The time limit for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A peer that has vanished is noticed after about four times that.
+/// The keep-alive interval: a peer that has vanished is noticed after about four of them.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// Connects to a Unix socket.
@@ -24,7 +24,7 @@ pub(super) fn unix(path: &Path) -> Result<Line> {
         let path = path.display();
         match error.kind() {
             ErrorKind::NotFound => anyhow!("there is no socket {path}; correct the path, or start the host first"),
-            ErrorKind::ConnectionRefused => anyhow!("nobody listens at {path}; its host has probably ended"),
+            ErrorKind::ConnectionRefused => anyhow!("no process listens at {path}; its host has probably ended"),
             ErrorKind::PermissionDenied => anyhow!("{path} may not be opened by you; ask its owner, or use sudo"),
             _ => anyhow!("{path} cannot be connected to: {error}"),
         }

@@ -27,10 +27,11 @@ use super::line::{Keeper, Line};
 struct Settings {
     port: OwnedFd,
     before: Termios,
-    /// The command handles signals itself.
+    /// True if the command handles signals itself.
     are_signals_left: Arc<AtomicBool>,
     signals: Handle,
-    /// It has the port open, too: the port is free for the next line once it has ended.
+    /// The thread that waits for signals. It has the port open, too: the port is free for the next line once it has
+    /// ended.
     watcher: Option<JoinHandle<()>>,
 }
 
@@ -58,7 +59,7 @@ pub(super) fn open(device: &Path, baud: u32) -> Result<Line> {
     make_raw(&file, before, baud).with_context(|| {
         format!("{} does not take {baud} bits a second; the host's port has 115200", device.display())
     })?;
-    // What came before is nobody's answer.
+    // Bytes that came before answer no request of this process.
     tcflush(&file, QueueSelector::IOFlush)?;
     Ok(Line::over(file).with_baud(baud).kept_by(settings))
 }

@@ -39,12 +39,12 @@ fn notes_offset() -> u64 {
     HEADER_BYTES + PROGRAM_HEADER_BYTES * (1 + MOST_PIECES + MOST_RUNS as u64)
 }
 
-/// Of one CPU: two notes with their heads and names.
+/// The bytes of one CPU's notes: two with their heads and names.
 fn note_bytes() -> usize {
     2 * (12 + 8) + PRSTATUS_BYTES + QEMU_STATE_BYTES
 }
 
-/// Writes all that is not memory.
+/// Writes the file's headers and notes.
 pub fn write(image: &Image, registers: &[VcpuRegisters], runs: &[Run]) -> io::Result<()> {
     let mut headers = Vec::new();
     let notes: Vec<u8> = registers.iter().enumerate().flat_map(|(vcpu, registers)| notes(vcpu, registers)).collect();
@@ -105,7 +105,7 @@ fn note(into: &mut Vec<u8>, name: &[u8; 8], kind: u32, content: &[u8]) {
     into.extend(content);
 }
 
-/// `elf_prstatus`: a CPU is a thread, whose number counts from 1.
+/// `elf_prstatus`: a CPU is a thread; its number counts from 1.
 fn status(vcpu: usize, registers: &VcpuRegisters) -> Vec<u8> {
     let mut status = vec![0; PRSTATUS_BYTES];
     status[PRSTATUS_PID..][..4].copy_from_slice(&(vcpu as u32 + 1).to_le_bytes());
@@ -148,7 +148,7 @@ fn status(vcpu: usize, registers: &VcpuRegisters) -> Vec<u8> {
     status
 }
 
-/// Returns what a debugger of kernels needs beside the general registers: segments, tables and control registers.
+/// Returns the registers that a kernel debugger needs beside the general ones: segments, tables, control registers.
 fn qemu_state(registers: &VcpuRegisters) -> Vec<u8> {
     let mut state = Vec::with_capacity(QEMU_STATE_BYTES);
     state.extend(QEMU_STATE_VERSION.to_le_bytes());

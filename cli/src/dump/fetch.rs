@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A guest's memory over the control channel.
 //!
-//! The line is fast enough only if it never waits for the next question. So the memory is cut into shares, and each
-//! share has a question under way until it is done.
+//! The line is fast enough only if it never waits for the next request. So the memory is cut into shares, and each
+//! share has a request under way until it is done.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use super::Interrupted;
 use super::image::Image;
 use crate::client::{Client, Closed};
 
-/// Questions under way. Their answers fit what the host keeps for a slow line, while nothing else wants it.
+/// The maximum number of requests under way. Their answers fit the host's queue for a slow line while it is unused.
 const SHARES: u64 = 12;
 /// Bytes of the answers under way.
 pub(super) const ASKED_BYTES: usize = SHARES as usize * MAX_FRAME_BYTES;
-/// The silence after which unanswered requests are repeated: the host drops answers that find no room.
-const SILENCE: Duration = Duration::from_secs(5);
+/// The time after which unanswered requests are repeated: the host drops answers when its queue is full.
+const REPEAT_AFTER: Duration = Duration::from_secs(5);
 /// The interval at which an interrupt by the operator is checked.
 const TICK: Duration = Duration::from_millis(100);
 /// The number of repeats after which the host counts as unresponsive.
@@ -36,9 +36,9 @@ struct Share {
 #[derive(Debug, Default)]
 struct Asked {
     shares: BTreeMap<u32, Share>,
-    /// Since the last answer.
-    silences: u32,
-    /// Of the silence that lasts.
+    /// The repeats since the last answer.
+    repeats: u32,
+    /// The ticks since the last answer or repeat.
     ticks: u32,
 }
 
@@ -89,21 +89,21 @@ pub fn all(
     }
 }
 
-/// The next answer; `None` where none has come so far. After long silence, everything is asked again.
+/// Returns the next answer; `None` where none has come so far. After a timeout, all requests are repeated.
 fn next_answer(client: &mut Client, name: &str, asked: &mut Asked) -> Result<Option<Response>> {
     match client.answer(TICK) {
         Ok(response) => {
-            (asked.silences, asked.ticks) = (0, 0);
+            (asked.repeats, asked.ticks) = (0, 0);
             Ok(Some(response))
         }
         Err(error) if error.is::<Closed>() => Err(error),
-        Err(_) if TICK * (asked.ticks + 1) < client.patience(SILENCE, ASKED_BYTES) => {
+        Err(_) if TICK * (asked.ticks + 1) < client.patience(REPEAT_AFTER, ASKED_BYTES) => {
             asked.ticks += 1;
             Ok(None)
         }
-        Err(error) if asked.silences == ATTEMPTS => Err(error),
+        Err(error) if asked.repeats == ATTEMPTS => Err(error),
         Err(_) => {
-            (asked.silences, asked.ticks) = (asked.silences + 1, 0);
+            (asked.repeats, asked.ticks) = (asked.repeats + 1, 0);
             for share in std::mem::take(&mut asked.shares).into_values() {
                 ask(client, name, share, asked)?;
             }

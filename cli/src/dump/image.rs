@@ -23,7 +23,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// An image of these ranges, all zero, the first at `offset`.
+    /// Returns an image of these ranges, all zero, the first at `offset`.
     pub fn new(file: File, mut offset: u64, ranges: &[MemoryRange]) -> io::Result<Self> {
         let too_large = || io::Error::new(ErrorKind::FileTooLarge, "more memory than a file can hold");
         let mut pieces = Vec::new();
@@ -50,7 +50,7 @@ impl Image {
         self.file.write_all_at(bytes, offset)
     }
 
-    /// A page table: 512 entries. `None` where there is no memory.
+    /// Reads a page table: 512 entries. `None` where there is no memory.
     pub fn table(&self, gpa: u64) -> Option<[u64; 512]> {
         let mut bytes = [0; 4096];
         self.file.read_exact_at(&mut bytes, self.offset_of(gpa, 4096)?).ok()?;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A guest's mappings by its own page tables (AMD APM vol. 2, section 5.3), read from the image of its memory.
 //!
-//! The tables are the guest's: they may lead anywhere, and round in circles. So the depth is the CPU's, what lies
-//! outside memory is skipped, and the number of tables and of runs is bounded. The upper half comes first: that is
-//! where kernels are.
+//! The tables are the guest's: they may lead anywhere, and round in circles. So the depth is the CPU's, entries that
+//! lead outside memory are skipped, and the number of tables and of runs is bounded. The upper half comes first: that
+//! is where kernels are.
 
 use wire::VcpuRegisters;
 
 use super::image::Image;
 
-/// Runs kept at most; more would be no use to anybody, and ELF counts to 65,535.
+/// The maximum number of runs that are kept; more would be of no use, and ELF counts to 65,535.
 pub const MOST_RUNS: usize = 32_768;
 /// Tables read at most.
 const MOST_TABLES: usize = 262_144;
@@ -35,7 +35,7 @@ struct Walk<'a> {
     tables_left: usize,
 }
 
-/// The runs mapped where a CPU stands; none unless it pages in 64-bit mode.
+/// Returns the runs that a CPU's own page tables map; none unless it pages in 64-bit mode.
 pub fn of(image: &Image, registers: &VcpuRegisters) -> Vec<Run> {
     if registers.cr0 & CR0_PG == 0 || registers.efer & EFER_LMA == 0 {
         return Vec::new();
@@ -89,7 +89,7 @@ impl Walk<'_> {
     }
 }
 
-/// The root's upper half is at the top of the address space.
+/// Returns the canonical form of an address: the root's upper half is at the top of the address space.
 fn canonical(linear: u64, bits: u32) -> u64 {
     match bits {
         48 | 57 if linear >> (bits - 1) & 1 != 0 => linear | u64::MAX << bits,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Core files read back by somebody else: the `object` crate.
+//! Core files read back by an independent reader: the `object` crate.
 
 use object::Endianness;
 use object::elf::{ET_CORE, FileHeader64, PT_LOAD, PT_NOTE};
@@ -15,7 +15,7 @@ fn image() -> Image {
     Image::new(tempfile::tempfile().expect("a file"), elf::data_offset(2), &RANGES).expect("an image")
 }
 
-/// Registers whose every word names its place, paging in 64-bit mode at 0x1000.
+/// Registers in which each word names its place, paging in 64-bit mode at 0x1000.
 fn registers() -> VcpuRegisters {
     let mut registers = VcpuRegisters {
         rip: 0xffff_ffff_8100_1234,
@@ -42,7 +42,7 @@ fn put_entry(image: &Image, table: u64, index: u64, entry: u64) {
 }
 
 #[test]
-fn a_core_tells_registers_and_where_memory_is() {
+fn a_core_has_registers_and_the_place_of_memory() {
     let image = image();
     image.write(0x2345, b"here").expect("in memory");
     image.write((1 << 32) + 7, b"there").expect("in memory");
@@ -58,7 +58,7 @@ fn a_core_tells_registers_and_where_memory_is() {
     assert_eq!(
         places,
         [(run.linear, run.gpa, run.bytes), (0, 0, 1 << 20), (1 << 32, 1 << 32, 1 << 20)],
-        "what is mapped comes first"
+        "mapped pages come first"
     );
     assert_eq!(&loads[0].data(endian, &*bytes).expect("in the file")[0x345..][..4], b"here");
     assert_eq!(&loads[2].data(endian, &*bytes).expect("in the file")[7..][..5], b"there");
@@ -100,7 +100,7 @@ fn page_tables_are_followed_and_neighbours_joined() {
             Run { linear: 0xffff_ffff_8100_3000, gpa: 0x1_3000, bytes: 0x1000 },
             Run { linear: 0xffff_ffff_8120_0000, gpa: 0, bytes: 1 << 20 },
         ],
-        "what lies outside memory is left out, a large page is cut where memory ends"
+        "pages outside memory are left out, a large page is cut where memory ends"
     );
     assert!(mappings::of(&image, &VcpuRegisters { cr0: 0x11, ..registers() }).is_empty());
     assert!(mappings::of(&image, &VcpuRegisters { efer: 0, ..registers() }).is_empty());

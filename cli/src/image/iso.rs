@@ -51,7 +51,7 @@ fn make(arguments: &[&OsStr]) -> Result<()> {
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);
         let complaint = text.lines().rev().find(|line| line.contains("error")).or(text.lines().next_back());
-        bail!("{PROGRAM} failed: {}; {HINT}", complaint.unwrap_or("it does not say why"));
+        bail!("{PROGRAM} failed: {}; {HINT}", complaint.unwrap_or("it reports no reason"));
     }
     Ok(())
 }

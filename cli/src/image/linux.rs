@@ -31,10 +31,10 @@ pub enum LinuxImageError {
     NoSetup,
 }
 
-/// A bzImage of the image `elf`.
+/// Returns a bzImage of the image `elf`.
 ///
 /// # Errors
-/// [`LinuxImageError`] with what is wrong with `elf`.
+/// [`LinuxImageError`] with the defect of `elf`.
 pub fn bzimage(elf: &[u8]) -> Result<Vec<u8>, LinuxImageError> {
     let bad = LinuxImageError::BadElf;
     let header = FileHeader64::<Endianness>::parse(elf).map_err(|_| bad("no ELF header"))?;
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_image_is_refused_by_name() {
+    fn a_file_without_an_image_is_refused_by_name() {
         let refused = |change: fn(&mut Vec<u8>)| {
             let mut elf = image();
             change(&mut elf);

@@ -9,7 +9,7 @@ const WIDTH: f64 = 1200.0;
 const ROW: usize = 18;
 const MARGIN: f64 = 10.0;
 const HEAD: usize = 40;
-/// Of the font, about.
+/// The width of a character of the font, about.
 const LETTER: f64 = 6.6;
 /// The width below which a box is not drawn.
 const NARROWEST: f64 = 0.2;

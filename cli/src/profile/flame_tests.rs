@@ -36,7 +36,7 @@ fn a_box_is_as_wide_as_its_share_and_stands_on_its_caller() {
 }
 
 #[test]
-fn what_cannot_be_seen_is_not_drawn() {
+fn a_box_too_narrow_to_see_is_not_drawn() {
     let stacks = Stacks(vec![stack(&["idle"], 1_000_000), stack(&["once"], 1)]);
     assert!(!draw(&stacks, "").contains("once"));
 }

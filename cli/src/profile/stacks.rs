@@ -16,13 +16,13 @@ pub struct Stack {
     pub samples: u64,
 }
 
-/// All stacks, sorted, so that what begins alike stands together.
+/// All stacks, sorted, so that those with equal beginnings follow each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Stacks(pub Vec<Stack>);
 
 impl Stacks {
-    /// Of these samples' words, in an image whose code begins at `code`. `functions_at` gives the functions at an
-    /// address, the innermost first; `guest` a guest's name.
+    /// Counts these samples' words; the image's code begins at `code`. `functions_at` returns the functions at an
+    /// address, the innermost first; `guest` returns a guest's name.
     pub fn of(
         words: &[u32],
         code: u64,
@@ -59,7 +59,8 @@ impl Stacks {
         self.0.iter().map(|stack| stack.samples).sum()
     }
 
-    /// A line for each: its functions, parted by semicolons, and how often it was seen. Flame graph tools read that.
+    /// Returns a line for each stack: its functions, parted by semicolons, and its samples. Flame graph tools read
+    /// that.
     pub fn folded(&self) -> String {
         let mut text = String::new();
         for stack in &self.0 {

@@ -31,7 +31,7 @@ fn an_address_counts_as_a_call_only_where_it_is_one() {
 }
 
 #[test]
-fn what_is_nowhere_in_the_image_is_said_so() {
+fn an_address_outside_of_the_image_is_shown_as_such() {
     assert_eq!(stacks(&[Sample::Host(&[])]).folded(), "outside of the image 1\n");
     assert_eq!(stacks(&[]).total(), 0);
 }

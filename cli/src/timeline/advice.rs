@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Known causes of gaps in a Linux boot log, and advice to shorten them.
 //!
-//! A gap is known by the lines around it. The work that lies before a line is often announced by nothing: so most rules
-//! check the line that ends the gap, some at the one that begins it.
+//! A gap is known by the lines around it. No line announces most work before it begins, so most rules check the line
+//! that ends the gap; some check the one that begins it.
 
 /// A cause for which a boot took time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum Cause {
     RootWait,
 }
 
-/// A rule: the cause, what the line before the gap contains, what the one after it. The first that fits counts.
+/// A rule: the cause, the texts in the line before the gap, and those in the line after it. The first that fits counts.
 type Rule = (Cause, &'static [&'static str], &'static [&'static str]);
 
 const RULES: &[Rule] = &[

@@ -15,7 +15,7 @@ const LEAST_SHARE: f64 = 0.005;
 const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 const LONGEST: usize = 10;
 
-/// Choice of a run's tracks: those whose bars are drawn, and those of which the longest spans are named.
+/// Choice of a run's tracks: those that are drawn as bars, and those of which the longest spans are named.
 #[derive(Clone, Copy, Debug)]
 pub struct View {
     /// Returns true if a track's bars are drawn.
@@ -68,7 +68,7 @@ fn bar(span: &Span, whole: f64) -> String {
     bar
 }
 
-/// A text that is not wider than it may be.
+/// Shortens a text to a number of columns.
 fn shorten(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.to_owned();

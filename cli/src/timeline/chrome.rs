@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Picture, Span};
 
-/// A span is a complete event, a moment an instant one of its thread.
+/// Returns a span as an event: a complete one, or for a moment an instant one of its thread.
 fn event(span: &Span, process: usize, thread: usize) -> Value {
     let mut event = json!({
         "ph": "X", "name": span.name, "pid": process, "tid": thread,
@@ -19,7 +19,7 @@ fn event(span: &Span, process: usize, thread: usize) -> Value {
     event
 }
 
-/// The whole trace.
+/// Returns the whole trace.
 pub fn trace(picture: &Picture) -> Value {
     let mut events = Vec::new();
     for (process, run) in picture.runs.iter().enumerate() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A Linux boot log as a run: which phase each moment belongs to, and the gaps between lines.
+//! A Linux boot log as a run: the phase of each moment, and the gaps between lines.
 //!
 //! A line carries the time at which it was printed. What happens between two lines is known only by both: the run's
 //! track `gaps` has a span for each pair, the track `phases` joins those that belong together.
@@ -41,7 +41,7 @@ struct Line {
     text: String,
 }
 
-/// Reads a log up to where init starts; what user space does later is not the kernel's boot.
+/// Reads a log up to where init starts; the later work of user space is not the kernel's boot.
 ///
 /// # Errors
 /// [`DmesgError`]
@@ -82,7 +82,7 @@ fn line(text: &str) -> Option<Line> {
     Some(Line { at_us, text })
 }
 
-/// Returns what lies between the lines; times count from the first.
+/// Returns the gaps between the lines; times count from the first line.
 fn gaps(lines: &[Line]) -> Vec<Span> {
     let began = lines.first().map_or(0.0, |line| line.at_us);
     let pairs = lines.windows(2).filter(|pair| pair[1].at_us > pair[0].at_us);

@@ -23,7 +23,7 @@ fn track<'a>(run: &'a Run, name: &str) -> &'a [Span] {
 }
 
 #[test]
-fn the_longest_gaps_are_named_with_what_would_shorten_them() {
+fn the_longest_gaps_are_named_with_advice_to_shorten_them() {
     let run = read("log", LOG).unwrap();
     let longest = run.longest(|track| track == GAPS, 2);
     assert_eq!(longest[0].name, "smp: Bringing up secondary CPUs ... → smp: Brought up 2 nodes, 128 CPUs");
@@ -33,7 +33,7 @@ fn the_longest_gaps_are_named_with_what_would_shorten_them() {
 }
 
 #[test]
-fn phases_join_what_belongs_together_and_cover_the_boot() {
+fn phases_join_gaps_of_one_cause_and_cover_the_boot() {
     let run = read("log", LOG).unwrap();
     let names: Vec<&str> = track(&run, PHASES).iter().map(|span| span.name.as_str()).collect();
     assert_eq!(names, ["other", "page metadata", "other", "CPU bring-up", "PCI", "other"]);

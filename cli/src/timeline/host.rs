@@ -2,10 +2,9 @@
 //! A host's timeline as runs: one for each image that has run since the machine was powered on, a track for each
 //! CPU.
 //!
-//! Begins and ends are put together by name and argument. A span that nothing ends lasts to the end of what is shown,
-//! and one whose beginning is gone began with it. What lies between the last thing that the old image did and the first
-//! that the new one did is on the new one's run: a restart is a picture of its own, from the moment at which it was
-//! asked for.
+//! Begins and ends are matched by name and argument. A span without an end lasts to the end of the shown time, and one
+//! without a beginning began with that time. The time between the last record of the old image and the first one of the
+//! new image is on the new one's run: a restart is a picture of its own, from the moment at which it was asked for.
 
 use timeline::{Argument, Kind, Name};
 use wire::TimelinePage;
@@ -15,7 +14,7 @@ use super::{Run, Span, Track};
 /// The track with a run's main parts.
 pub const OVERVIEW: &str = "overview";
 
-/// The span of an update that its guests notice.
+/// The span of an update in which its guests do not run.
 const STILL: &str = "guests stand still";
 /// The span before it.
 const PREPARED: &str = "prepared while guests run";
@@ -29,7 +28,7 @@ pub struct UpdateTimes {
     pub generation: u64,
     /// Microseconds in which it was prepared while guests ran.
     pub preparation_us: f64,
-    /// Microseconds in which they stood still.
+    /// Microseconds in which no guest ran.
     pub blackout_us: f64,
 }
 
@@ -64,7 +63,7 @@ struct Lane {
     lost: u64,
 }
 
-/// The runs that the pages show, oldest first: `boot`, `restart to generation 2`, `update to generation 3`, …
+/// Returns the runs that the pages show, oldest first: `boot`, `restart to generation 2`, `update to generation 3`, …
 pub fn runs(pages: &[TimelinePage], known: &Known) -> Vec<Run> {
     let lanes = lanes(pages);
     let starts = starts(&lanes);
@@ -73,7 +72,8 @@ pub fn runs(pages: &[TimelinePage], known: &Known) -> Vec<Run> {
     bounds.iter().map(|(start, end)| run(&lanes, *start, *end, known)).collect()
 }
 
-/// An update's blackout alone: what each CPU did from when the first one left its guests until the last one was back.
+/// Returns an update's blackout alone: each CPU's spans from when the first one left its guests until the last one was
+/// back.
 pub fn blackout_of(run: &Run) -> Option<Run> {
     let overview = run.tracks.iter().find(|track| track.name == OVERVIEW)?;
     let blackout = overview.spans.iter().find(|span| span.name == STILL)?;
@@ -121,13 +121,14 @@ fn lanes(pages: &[TimelinePage]) -> Vec<Lane> {
         }
     }
     lanes.retain(|lane| !lane.records.is_empty());
-    // What was recorded in one order may have happened in another: stamps are also written afterwards. Equal ones stay
+    // The order of records may differ from that of their times: stamps are also written afterwards. Equal ones stay
     // as they are.
     lanes.iter_mut().for_each(|lane| lane.records.sort_by(|a, b| a.at_us.total_cmp(&b.at_us)));
     lanes
 }
 
-/// A boot begins with the image's first instruction, a restart when the old image begins to stage the new one.
+/// Finds the starts of runs: of a boot the image's first instruction, of a restart the moment at which the old image
+/// begins to stage the new one.
 fn starts(lanes: &[Lane]) -> Vec<Start> {
     let boot = lanes.iter().flat_map(|lane| &lane.records);
     let entries: Vec<Record> =
@@ -179,7 +180,7 @@ fn blackout(lanes: &[Lane], generation: u32) -> Option<(f64, f64)> {
     Some((times(Kind::Begin).min_by(f64::total_cmp)?, times(Kind::End).max_by(f64::total_cmp)?))
 }
 
-/// An update in the parts that matter.
+/// Returns the overview of an update: its main parts.
 fn update_overview(start: Start, (from, to): (f64, f64)) -> Track {
     let span = |name: &str, from: f64, to: f64| Span {
         name: name.to_owned(),
@@ -192,7 +193,7 @@ fn update_overview(start: Start, (from, to): (f64, f64)) -> Track {
 }
 
 /// From the beginning to the first guest's first instruction, in the parts that matter: of a boot all of it, of a
-/// restart what comes before guests are stopped, and what comes after.
+/// restart the time before guests are stopped, and the time after.
 fn overview(lanes: &[Lane], start: Start, end_us: f64) -> Option<Track> {
     let first = |name: Name| {
         let records = lanes.iter().flat_map(|lane| &lane.records).filter(|record| record.name == name as u16);
@@ -215,7 +216,7 @@ fn overview(lanes: &[Lane], start: Start, end_us: f64) -> Option<Track> {
     Some(Track { name: OVERVIEW.to_owned(), spans })
 }
 
-/// The spans of one CPU between two moments; those that cross them are cut there.
+/// Returns the spans of one CPU between two moments; those that cross them are cut there.
 fn track(lane: &Lane, start_us: f64, end_us: f64, known: &Known) -> Track {
     let mut open: Vec<Record> = Vec::new();
     let mut spans: Vec<Span> = Vec::new();
@@ -249,7 +250,7 @@ fn track(lane: &Lane, start_us: f64, end_us: f64, known: &Known) -> Track {
     Track { name: format!("CPU {}", lane.cpu), spans }
 }
 
-/// Returns what a span or an instant is called; one that this release does not know has its number.
+/// Returns the name of a span or an instant; one that this release does not know has its number.
 fn title(record: &Record, known: &Known) -> String {
     let Some(name) = Name::from_number(record.name) else {
         return format!("name {} ({})", record.name, record.argument);

@@ -89,7 +89,7 @@ fn a_restart_is_a_run_of_its_own_and_its_blackout_is_on_it() {
 }
 
 #[test]
-fn what_is_cut_off_says_so() {
+fn a_span_that_is_cut_off_has_a_note() {
     let points =
         vec![point(10, END, Name::Park, 0), point(20, BEGIN, Name::Console, 0), point(50, INSTANT, Name::HostReady, 1)];
     let lossy = TimelinePage { lost: 3, ..page(0, points) };
@@ -97,7 +97,7 @@ fn what_is_cut_off_says_so() {
     let track = &runs[0].tracks[0];
     let notes: Vec<_> = track.spans.iter().map(|span| (span.name.as_str(), span.note.as_deref())).collect();
     let expected = [("console", Some("it has not ended")), ("host ready", None)];
-    assert_eq!(notes, expected, "the end of what began before all that is known has no length");
+    assert_eq!(notes, expected, "the end of a span that began before the first record has no length");
     assert_eq!(runs[0].name, "end of the timeline");
 }
 
@@ -115,7 +115,7 @@ fn a_host_that_has_recorded_nothing_has_no_run() {
 }
 
 #[test]
-fn an_update_is_a_run_of_its_own_whose_blackout_is_told_apart() {
+fn an_update_is_a_run_of_its_own_with_a_blackout() {
     let blackout =
         |from, to| vec![point(from, BEGIN, Name::UpdateBlackout, 2), point(to, END, Name::UpdateBlackout, 2)];
     let mut first = vec![
@@ -136,7 +136,7 @@ fn an_update_is_a_run_of_its_own_whose_blackout_is_told_apart() {
     assert_eq!(
         (blackout.name.as_str(), blackout.tracks.len()),
         ("update to generation 2, the blackout", 0),
-        "no step is told"
+        "no step is shown"
     );
     assert!(blackout_of(&runs[0]).is_none());
 }

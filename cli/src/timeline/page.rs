@@ -5,7 +5,7 @@ use super::Picture;
 
 const TEMPLATE: &str = include_str!("page.html");
 
-/// What a page shows at first; a person at it can choose otherwise.
+/// The scale that a page shows at first; its reader can choose the other one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
     /// The last run, on a scale of its own.
@@ -14,12 +14,12 @@ pub enum Shown {
     All,
 }
 
-/// The page.
+/// Returns the page.
 ///
 /// # Errors
 /// The picture is no JSON (a time that is no number).
 pub fn page(picture: &Picture, shown: Shown) -> serde_json::Result<String> {
-    // What a log reports stands inside a script: no `<` may end that or begin another.
+    // A log's text is inside a script: no `<` may end that or begin another.
     let data = serde_json::to_string(picture)?.replace('<', "\\u003c");
     let title = escape(&picture.title);
     let scale = match shown {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shares and rates between two readings. Counts that have fallen began again: they give none.
+//! Shares and rates between two readings. Counts that have fallen were reset: they give none.
 
 use std::cmp::Ordering;
 
@@ -17,7 +17,7 @@ const COUNTER_MASK: u64 = (1 << 48) - 1;
 /// The share of time from which on a vCPU counts as one that waits.
 const WAITS: f64 = 0.01;
 
-/// What happened between two readings.
+/// The shares and rates between two readings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct View {
     /// The host.
@@ -39,7 +39,7 @@ pub struct HostRow {
     pub uptime_s: f64,
     /// All its memory.
     pub memory_total_bytes: u64,
-    /// Memory that nobody has.
+    /// Memory that is free.
     pub memory_free_bytes: u64,
 }
 
@@ -79,7 +79,7 @@ pub struct GuestRow {
     pub waiting: Vec<Waiting>,
     /// Exits in a second.
     pub exits_per_s: Option<f64>,
-    /// The same by kind, most first.
+    /// Exits in a second by kind, most first.
     pub exits: Vec<ExitRate>,
 }
 
@@ -117,7 +117,7 @@ pub enum Sort {
     Name,
 }
 
-/// Returns what happened between two readings.
+/// Returns the shares and rates between two readings.
 pub fn between(before: &Reading, now: &Reading) -> View {
     let HostInfo { ref version, generation, uptime_ns, memory_total_bytes, memory_free_bytes, .. } = now.info;
     let over_ns = uptime_ns.saturating_sub(before.info.uptime_ns);
@@ -200,7 +200,7 @@ fn guest_row(before: &Reading, now: &Reading, guest: &VmInfo, seconds: f64) -> G
     }
 }
 
-/// A vCPU's parts of the time between two samples: running, waiting.
+/// Returns a vCPU's parts of the time between two samples: running, waiting.
 fn vcpu_shares(before: &VcpuPerf, now: &VcpuPerf) -> Option<[f64; 2]> {
     let time_ns = now.at_ns.checked_sub(before.at_ns).filter(|ns| *ns > 0)?;
     let part = |had: u64, now: u64| now.checked_sub(had).map(|ns| ns as f64 / time_ns as f64);

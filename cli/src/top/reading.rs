@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One reading of a host.
+//! Reads a host: its description, guests, CPUs and figures.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::client::Client;
 /// The most CPUs and vCPUs of which figures are read.
 const MAX_FIGURES: usize = 256;
 
-/// What a host has reported.
+/// One reading of a host.
 #[derive(Clone, Debug)]
 pub struct Reading {
     /// The host.

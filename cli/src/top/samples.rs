@@ -13,8 +13,8 @@ pub fn guest(name: &str, memory_bytes: u64, ports: u64) -> VmInfo {
     VmInfo { memory_bytes, exits_total: 3 * ports, exits, ..vm(name, VmState::Running) }
 }
 
-/// A host that has run for so many seconds, in which `web` took a half of CPU 0 and waited for a tenth, and `db` took a
-/// quarter; the host itself took a twentieth.
+/// Returns a host that has run for so many seconds, in which `web` took a half of CPU 0 and waited for a tenth, and
+/// `db` took a quarter; the host itself took a twentieth.
 pub fn reading(seconds: u64) -> Reading {
     let (second, info) = (1_000_000_000, crate::testing::host_info());
     let at_ns = seconds * second;

@@ -19,7 +19,7 @@ const CPU_WIDTHS: [u16; 5] = [4, 8, 7, 7, 7];
 const GUEST_WIDTHS: [u16; 7] = [16, 9, 5, 10, 7, 22, 9];
 const KEYS: &str = "q quit  order: c CPU  w wait  e exits  m memory  n name  \u{2191}\u{2193} more guests";
 
-/// What follows a key.
+/// The effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// The picture may have changed.
@@ -37,7 +37,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// A picture with guests in this order.
+    /// Returns a picture with guests in this order.
     pub fn new(view: View, sort: Sort) -> Self {
         let mut screen = Self { view, sort, first_guest: 0 };
         screen.view.sort(sort);
@@ -111,7 +111,7 @@ impl Screen {
         frame.render_widget(table, area);
     }
 
-    /// The columns' names; the one that orders is marked.
+    /// Returns the columns' names; the one that orders is marked.
     fn guest_header(&self) -> [String; 8] {
         let by = match self.sort {
             Sort::Name => 0,

@@ -73,7 +73,7 @@ fn unknown() -> String {
     "-".to_owned()
 }
 
-/// The name that a value has in JSON.
+/// Returns the name that a value has in JSON.
 fn word(value: &impl Serialize) -> String {
     let json = serde_json::to_value(value).ok();
     json.and_then(|json| json.as_str().map(str::to_owned)).unwrap_or_default()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What a person does with the timeline's page, and what there is to see. Appended to the page by browser.rs.
+// A person's actions on the timeline's page, and the contents that it then shows. Appended to the page by browser.rs.
 {
   const seen = [], errors = [];
   addEventListener("error", event => errors.push(event.message));

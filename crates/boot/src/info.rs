@@ -25,7 +25,7 @@ pub enum Protocol {
     Multiboot2,
     /// The Linux boot protocol, spoken by kexec and by every loader that starts Linux.
     Linux,
-    /// The image that ran before, through `handover`'s record.
+    /// The previous image, through `handover`'s record.
     HandOver,
 }
 
@@ -79,7 +79,7 @@ pub enum Note {
         /// Number of the module, if it is a module's.
         module: Option<u32>,
     },
-    /// The command line (or, with an index, a module's) lies where nothing can be read.
+    /// The command line (or, with an index, a module's) lies in unreadable memory.
     CommandLineUnreadable {
         /// Number of the module, if it is a module's.
         module: Option<u32>,
@@ -140,18 +140,19 @@ impl BootInfo {
         }
     }
 
-    /// Returns what the image before knew of the machine. Modules and command line are for the caller to add.
+    /// Returns the information that the previous image had about the machine. Modules and command line are for the
+    /// caller to add.
     pub fn handed_over(memory_map: MemoryMap, rsdp: Option<PhysAddr>) -> Self {
         Self { rsdp, ..Self::new(Protocol::HandOver, memory_map) }
     }
 
-    /// Returns what was left out, for the log; the first 16.
+    /// Returns the things that were left out, for the log; the first 16.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 
-    /// The pages of modules that are no usable memory, by rising address and without overlaps. QEMU puts a bundle where
-    /// its firmware, with devices to drive, has reserved some of the pages for itself.
+    /// Returns the pages of modules that are not usable memory, by rising address and without overlaps. QEMU puts a
+    /// bundle where its firmware, with devices to drive, has reserved some of the pages for itself.
     pub fn modules_beside_memory(&self) -> impl Iterator<Item = PhysRange> + '_ {
         let mut modules: ArrayVec<PhysRange, MAXIMUM_MODULES> =
             self.modules.iter().filter_map(|module| module.range.aligned_outwards(PAGE_BYTES)).collect();
@@ -164,7 +165,7 @@ impl BootInfo {
         })
     }
 
-    /// The parts of a range that are no usable memory.
+    /// Returns the parts of a range that are not usable memory.
     fn beside_memory(&self, range: PhysRange) -> impl Iterator<Item = PhysRange> + '_ {
         let mut from = range.start();
         let behind_all = PhysRange::new(range.end(), range.end());
@@ -177,7 +178,7 @@ impl BootInfo {
     }
 
     pub(crate) fn note(&mut self, note: Note) {
-        // Bounded on purpose: what comes after the first 16 says nothing new.
+        // Bounded on purpose: problems after the first 16 add nothing new.
         let _ = self.notes.try_push(note);
     }
 }

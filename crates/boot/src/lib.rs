@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The information that the boot loader has passed: memory map, modules, command line and its typed options.
 //!
-//! Each boot protocol has a module that turns its structures into one neutral [`BootInfo`]; nothing behind it knows
-//! which protocol it was: PVH ([`pvh`]), Multiboot2 ([`multiboot2`]), the Linux boot protocol ([`linux`]). [`loader`]
+//! Each boot protocol has a module that turns its structures into one neutral [`BootInfo`]; no code behind it depends
+//! on the protocol: PVH ([`pvh`]), Multiboot2 ([`multiboot2`]), the Linux boot protocol ([`linux`]). [`loader`]
 //! distinguishes them.
 //!
-//! What a loader reports is untrusted input. Every address, count and length is checked; the memory map is normalised,
-//! reserved winning over usable; what can be done without is left out and noted ([`Note`]), so that a wrong module or a
-//! wrong option does not stop the host. Refused is only what no host can start from.
+//! The loader's information is untrusted input. Every address, count and length is checked; the memory map is
+//! normalised, reserved winning over usable; information that a host can do without is left out and noted ([`Note`]),
+//! so that a wrong module or a wrong option does not stop the host. Only information that no host can start from is
+//! refused.
 //!
 //! Everything is copied into fixed-capacity structures: there is no heap yet, and the loader's memory may be reused.
 //! A [`BootInfo`] takes about 10 KiB.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The Linux boot protocol, as kexec, GRUB's `linux`, iPXE and QEMU speak it: `boot_params`, whose address is in ESI at
+//! The Linux boot protocol, as kexec, GRUB's `linux`, iPXE and QEMU speak it: `boot_params`, with its address in ESI at
 //! the 32-bit entry and in RSI at the 64-bit one. (The Linux kernel's documentation, "The Linux/x86 Boot Protocol",
 //! "Zero Page".)
 //!
@@ -26,7 +26,7 @@ pub const MAGIC: u32 = 0x5372_6448;
 const BOOT_PARAMS_BYTES: usize = 4096;
 const MAP_ENTRY_BYTES: usize = 20;
 const MAXIMUM_MAP_ENTRIES: usize = 128;
-/// Far more than any loader leaves, so that a chain that bites its tail ends.
+/// Far more than any loader leaves, so that a circular chain ends.
 const MAXIMUM_SETUP_DATA: usize = 64;
 const SETUP_DATA_BYTES: usize = 16;
 
@@ -56,7 +56,7 @@ pub enum LinuxError {
     Unreadable(PhysAddr),
     /// There is no setup header in it.
     NoHeader {
-        /// But this.
+        /// The value found instead.
         found: u32,
     },
     /// It has no memory map.
@@ -96,7 +96,7 @@ impl From<TooManyRegions> for LinuxError {
 /// Reads `boot_params` at `address` and everything it points to.
 ///
 /// # Errors
-/// [`LinuxError`] where no host can start. What a host can do without is left out and noted.
+/// [`LinuxError`] where no host can start. Information that a host can do without is left out and noted.
 pub fn parse(memory: &impl PhysicalMemory, address: PhysAddr) -> Result<BootInfo, LinuxError> {
     let params = memory.bytes(address, BOOT_PARAMS_BYTES).ok_or(LinuxError::Unreadable(address))?;
     let found = u32_at(params, field::HEADER).unwrap_or_default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whichever protocol a loader speaks, recognised by the magic number with which the image is entered.
+//! The protocol that a loader speaks, recognised by the magic number with which the image is entered.
 
 use core::fmt;
 
@@ -44,7 +44,7 @@ impl fmt::Display for LoaderError {
 
 impl core::error::Error for LoaderError {}
 
-/// Reads what a loader left at `address`, by the protocol whose magic number is `magic`.
+/// Reads the information that a loader left at `address`, by the protocol with the magic number `magic`.
 ///
 /// # Errors
 /// [`LoaderError`] where no host can start.

@@ -94,7 +94,8 @@ pub struct Region {
     pub kind: RegionKind,
 }
 
-/// More entries than [`MAXIMUM_REGIONS`]. None is left out in silence: one of them might reserve what another offers.
+/// More entries than [`MAXIMUM_REGIONS`]. None is left out unreported: one of them might reserve memory that another
+/// offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyRegions;
 
@@ -126,7 +127,7 @@ impl MemoryMap {
         self.usable().map(PhysRange::bytes).sum()
     }
 
-    /// Returns what the page of `address` may be used for; `None` if the map does not mention it.
+    /// Returns the permitted use of the page of `address`; `None` if the map does not mention it.
     pub fn kind_at(&self, address: PhysAddr) -> Option<RegionKind> {
         self.0.iter().find(|region| region.range.contains(address)).map(|region| region.kind)
     }
@@ -178,7 +179,7 @@ impl MapBuilder {
         Ok(())
     }
 
-    /// Returns how many entries made no sense.
+    /// Returns how many entries were invalid.
     pub fn absurd_entries(&self) -> usize {
         self.absurd
     }

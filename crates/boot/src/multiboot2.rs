@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Multiboot2, as GRUB speaks it on BIOS and UEFI: the information whose address is in EBX at entry.
-//! (Multiboot2 Specification 2.0, section 3.6.)
+//! Multiboot2, as GRUB speaks it on BIOS and UEFI: the information with its address in EBX at entry. (Multiboot2
+//! Specification 2.0, section 3.6.)
 //!
 //! ```text
 //! information  0 bytes in all   4 reserved   8 tags, each at a multiple of 8
@@ -43,7 +43,7 @@ mod kind {
 pub enum Multiboot2Error {
     /// The information cannot be read.
     Unreadable(PhysAddr),
-    /// The information has no size that it can have.
+    /// The information has an impossible size.
     BadSize {
         /// Size in bytes that it gives.
         bytes: u32,
@@ -104,7 +104,7 @@ struct Tag<'a> {
 /// Reads the information at `address`.
 ///
 /// # Errors
-/// [`Multiboot2Error`] where no host can start. What a host can do without is left out and noted.
+/// [`Multiboot2Error`] where no host can start. Information that a host can do without is left out and noted.
 pub fn parse(memory: &impl PhysicalMemory, address: PhysAddr) -> Result<BootInfo, Multiboot2Error> {
     let unreadable = Multiboot2Error::Unreadable(address);
     let bytes = u32_at(memory.bytes(address, HEADER_BYTES).ok_or(unreadable)?, 0).ok_or(unreadable)?;
@@ -158,7 +158,7 @@ fn find(information: &[u8], kind: u32) -> Result<Option<Tag<'_>>, Multiboot2Erro
     Ok(found)
 }
 
-/// The map, EFI's where there is no other, and how many of its entries made no sense.
+/// The map, EFI's where there is no other, and how many of its entries were invalid.
 fn memory_map(information: &[u8]) -> Result<(MemoryMap, usize), Multiboot2Error> {
     let tag = find(information, kind::MEMORY_MAP)?.or(find(information, kind::EFI_MEMORY_MAP)?);
     let tag = tag.ok_or(Multiboot2Error::NoMemoryMap)?;

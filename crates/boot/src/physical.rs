@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading what the loader left in memory.
+//! Reading the loader's information from memory.
 
 use arrayvec::{ArrayString, ArrayVec};
 use units::{PAGE_BYTES, PhysAddr, PhysRange};
@@ -14,9 +14,9 @@ pub trait PhysicalMemory {
 /// local APICs' messages.
 const DEVICES: [(u64, u64); 2] = [(0xa_0000, 0xc_0000), (0xfec0_0000, 0xff00_0000)];
 
-/// Returns whether what a loader or firmware states is at `range` may be read there: not at 0, which means nowhere, not
-/// in the image itself, whose data change while they are read, and not in a PC's devices. The memory map, which states
-/// more, is itself one of these structures.
+/// Returns whether a structure that a loader or firmware places at `range` may be read there: not at 0, which means
+/// nowhere, not in the image itself, which changes while it is read, and not in a PC's devices. The memory map, which
+/// states more, is itself one of these structures.
 pub fn may_be_read(range: PhysRange, image: PhysRange) -> bool {
     let overlaps = |other: PhysRange| range.intersection(other).is_some();
     let devices = DEVICES.iter().filter_map(|&(start, end)| PhysRange::new(PhysAddr(start), PhysAddr(end)));
@@ -33,12 +33,12 @@ pub(crate) fn u64_at(structure: &[u8], offset: usize) -> Option<u64> {
     structure.get(offset..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// A little-endian field with its upper half elsewhere; what is past the end counts as 0.
+/// A little-endian field with its upper half elsewhere; bytes past the end count as 0.
 pub(crate) fn wide(structure: &[u8], low: usize, high: usize) -> u64 {
     u64::from(u32_at(structure, high).unwrap_or_default()) << 32 | u64::from(u32_at(structure, low).unwrap_or_default())
 }
 
-/// A zero-terminated string, and whether more of it was there than fits.
+/// A zero-terminated string, and whether it was cut to fit.
 pub(crate) struct Terminated<const BYTES: usize> {
     pub(crate) text: ArrayString<BYTES>,
     pub(crate) cut: bool,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The PVH boot protocol: the start-info structure whose address is in EBX at entry.
+//! The PVH boot protocol: the start-info structure with its address in EBX at entry.
 //!
 //! ```text
 //! start info  0 magic   4 version   8 flags   12 modules   16 module list   24 command line   32 RSDP
@@ -84,7 +84,7 @@ impl From<TooManyRegions> for PvhError {
 /// Reads the start info at `address` and everything it points to.
 ///
 /// # Errors
-/// [`PvhError`] where no host can start. What a host can do without is left out and noted.
+/// [`PvhError`] where no host can start. Information that a host can do without is left out and noted.
 pub fn parse(memory: &impl PhysicalMemory, address: PhysAddr) -> Result<BootInfo, PvhError> {
     let unreadable = PvhError::StartInfoUnreadable(address);
     let start = memory.bytes(address, VERSION_0_BYTES).ok_or(unreadable)?;
@@ -109,7 +109,7 @@ pub fn parse(memory: &impl PhysicalMemory, address: PhysAddr) -> Result<BootInfo
     Ok(info)
 }
 
-/// The map, and how many of its entries made no sense.
+/// Returns the map, and how many of its entries were invalid.
 fn parse_map(memory: &impl PhysicalMemory, start: &[u8]) -> Result<(MemoryMap, usize), PvhError> {
     let version = u32_at(start, 4).unwrap_or_default();
     let address = PhysAddr(u64_at(start, 40).unwrap_or_default());
@@ -153,7 +153,8 @@ fn parse_modules(memory: &impl PhysicalMemory, list: PhysAddr, count: u32, info:
     }
 }
 
-/// A module's range (`None` if it makes no sense) and where its command line lies; `None` if the list cannot be read.
+/// Returns a module's range (`None` if it is invalid) and where its command line lies; `None` if the list cannot be
+/// read.
 fn module_entry(memory: &impl PhysicalMemory, list: PhysAddr, index: u32) -> Option<(Option<PhysRange>, PhysAddr)> {
     let entry = memory.bytes(list.checked_add(u64::from(index) * MODULE_BYTES as u64)?, MODULE_BYTES)?;
     let range = PhysRange::from_start(PhysAddr(u64_at(entry, 0)?), u64_at(entry, 8)?);

@@ -29,13 +29,13 @@ pub enum SyncOutcome {
     Pending,
     /// Proven needless, or forbidden by the operator.
     Skipped,
-    /// Measured; the difference is smaller than what can be measured.
+    /// Measured; the difference is too small to be measured.
     Agrees,
     /// Differed, and was corrected.
     Corrected,
     /// Differs, and cannot be corrected: the difference is known.
     Differs,
-    /// Nobody answered: nothing is known.
+    /// No CPU answered: nothing is known.
     Unmeasured,
 }
 
@@ -120,7 +120,7 @@ impl CpuCell {
         }
     }
 
-    /// Returns what is known about its clock.
+    /// Returns the outcome of its clock's synchronisation.
     pub fn sync(&self) -> ClockSync {
         let outcome = self.sync_outcome.load(Ordering::Acquire) as usize;
         ClockSync {
@@ -136,7 +136,7 @@ impl CpuCell {
         self.sync_outcome.store(sync.outcome as u32, Ordering::Release);
     }
 
-    /// Moves what it wrote down before its clock was determined to the boot CPU's clock.
+    /// Converts the stamps that it left before its clock was determined to the boot CPU's clock.
     pub(crate) fn shift_early_stamps(&self, ticks: i64) {
         for stamp in [&self.stamps[ALIVE], &self.stamps[INITIALISED]] {
             stamp.store(stamp.load(Ordering::Relaxed).wrapping_add_signed(ticks), Ordering::Relaxed);
@@ -146,7 +146,7 @@ impl CpuCell {
     /// Moves the CPU on, if it still stands at `from` and the step is legal.
     ///
     /// # Errors
-    /// Where it stands instead.
+    /// The state that it is in instead.
     pub(crate) fn advance(&self, from: State, to: State, now: u64) -> Result<(), State> {
         if !from.may_become(to) {
             return Err(self.state());
@@ -204,27 +204,27 @@ impl CpuCell {
         self.state.compare_exchange(offline, online, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// The CPU leaves the host for its mailbox or for good; only one that is online can.
+    /// Takes the CPU offline: to its mailbox, or for good. Only a CPU that is online can leave.
     ///
     /// # Errors
-    /// Where it stands instead.
+    /// The state that it is in instead.
     pub fn leave(&self, to: State) -> Result<(), State> {
         self.advance(State::Online, to, 0)
     }
 
-    /// The CPU is about to sleep: it checks once more what it waits for, and then does.
+    /// Marks the CPU as about to sleep: it checks its condition once more, and then sleeps.
     ///
-    /// The CPU that changes what a sleeper waits for asks [`must_be_woken`](Self::must_be_woken) after the change. Of
-    /// the two, one sees what the other wrote: the sleeper the change, or the other the sleeper (a full fence between
-    /// write and look on either side; store buffers would let both look too early without).
-    pub(crate) fn lie_down(&self) {
+    /// The CPU that changes a sleeper's condition asks [`must_be_woken`](Self::must_be_woken) after the change. At
+    /// least one of the two sees the other's write: the sleeper sees the change, or the other CPU sees the sleeper. (A
+    /// full fence is between write and read on either side; without it, store buffers would let both read too early.)
+    pub(crate) fn mark_asleep(&self) {
         // All writes of this word are exchanges, so that each comes after whatever a late waker wrote.
         self.asleep.swap(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// The CPU does not sleep any more. A wake-up under way finds it awake, which it may.
-    pub(crate) fn get_up(&self) {
+    /// Marks the CPU as awake. A wake-up under way finds it awake, which is harmless.
+    pub(crate) fn mark_awake(&self) {
         if self.asleep.load(Ordering::Relaxed) == 1 {
             self.asleep.swap(0, Ordering::Relaxed);
         }

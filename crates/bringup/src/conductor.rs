@@ -3,7 +3,7 @@
 //!
 //! [`BringUp::begin`] kicks and returns at once, so that the rest of the boot goes on while the others wake;
 //! [`BringUp::wait`] waits. Waiting is sleeping: the CPU that asks for the time, and the last to arrive, wakes the boot
-//! CPU. Now and then it checks some CPUs for one that stands still. What it checks per turn does not
+//! CPU. Now and then it checks some CPUs for one that makes no progress. The number of CPUs checked per turn does not
 //! grow with their number.
 
 mod summary;
@@ -28,10 +28,9 @@ pub fn bring_up(crew: &Crew<'_>, hardware: &mut impl Kick) -> Summary {
     bring_up_some(crew, &all, hardware)
 }
 
-/// Brings up these CPUs of the crew, in this order; the others are left as they are. Numbers of nobody and of the
-/// calling CPU are passed over. May be called again, for CPUs that have left meanwhile
-/// ([`CpuCell::leave`](crate::CpuCell::leave)): with a plan that resets them by name, not with one that
-/// wakes all.
+/// Brings up these CPUs of the crew, in this order; the others are left as they are. Numbers that no CPU has, and the
+/// calling CPU's, are passed over. May be called again, for CPUs that have left meanwhile
+/// ([`CpuCell::leave`](crate::CpuCell::leave)): with a plan that resets them by name, not with one that wakes all.
 pub fn bring_up_some(crew: &Crew<'_>, members: &[u32], hardware: &mut impl Kick) -> Summary {
     BringUp::begin(crew, members, hardware).wait(hardware)
 }
@@ -42,7 +41,7 @@ pub struct BringUp<'a> {
     crew: Crew<'a>,
     members: Vec<u32>,
     summary: Summary,
-    /// The first batch is kicked but for its start-up interrupts, which are due then.
+    /// Time at which the start-up interrupts of the first batch are due; the rest of its kick is done.
     startup_due: Option<u64>,
     /// CPUs that will have gone online before the batch: one that was seen online may be counted a moment later.
     online_before: u32,
@@ -51,7 +50,7 @@ pub struct BringUp<'a> {
 }
 
 impl<'a> BringUp<'a> {
-    /// Kicks these CPUs, and waits for nobody. Serially, nothing can be done before it is waited.
+    /// Kicks these CPUs, and waits for none. Serially, nothing can be done before [`Self::wait`].
     pub fn begin(crew: &Crew<'a>, members: &[u32], hardware: &mut impl Kick) -> Self {
         let began = hardware.now();
         let summary = Summary { began, ..Summary::default() };
@@ -66,7 +65,8 @@ impl<'a> BringUp<'a> {
         this
     }
 
-    /// Does what has become due since: call it when it suits. Start-up interrupts wait for the delay after INIT.
+    /// Sends the start-up interrupts if they have become due: call it when it suits. Start-up interrupts wait for the
+    /// delay after INIT.
     pub fn tend(&mut self, hardware: &mut impl Kick) {
         let now = hardware.now();
         if self.startup_due.is_some_and(|due| now.wrapping_sub(due) as i64 >= 0) {
@@ -114,8 +114,8 @@ impl<'a> BringUp<'a> {
         self.summary.kick_ticks += hardware.now().wrapping_sub(began);
     }
 
-    /// Sleeps what is left of the delay after INIT, and sends the start-up interrupts; returns when. `None` where that
-    /// has been done before.
+    /// Sleeps for the rest of the delay after INIT, and sends the start-up interrupts. Returns the time of that; `None`
+    /// where it has been done before.
     fn finish_kick(&mut self, places: Range<usize>, hardware: &mut impl Kick) -> Option<u64> {
         let began = hardware.now();
         let due = self.startup_due.take()?;
@@ -130,11 +130,11 @@ impl<'a> BringUp<'a> {
     }
 }
 
-/// Orders the batch to start; waits for nobody. Returns when start-up interrupts are due, where kicks are interrupts.
+/// Orders the batch to start; waits for no CPU. Returns when start-up interrupts are due, where kicks are interrupts.
 fn kick(crew: &Crew<'_>, members: &[u32], hardware: &mut impl Kick) -> Option<u64> {
     let plan = crew.plan();
     if plan.is_relayed() {
-        // The boot CPU's children, and those whose parent does not come.
+        // The boot CPU's children, and the children of CPUs that do not come.
         let has_parent =
             |index: &u32| !matches!(crew.state(crew.tree().parent(*index)), State::Offline | State::Dead(_));
         let is_mine = |index: &&u32| crew.tree().parent(**index) == 0 || !has_parent(index);

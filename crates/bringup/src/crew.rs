@@ -10,7 +10,7 @@ use crate::state::State;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, const_new};
 use crate::tree::Tree;
 
-/// CPUs whose arrival is counted in one line.
+/// Number of CPUs that count their arrivals in one line.
 pub const GROUP_CPUS: usize = 64;
 
 /// Words for all.
@@ -37,7 +37,7 @@ pub struct Group {
 
 impl Shared {
     const_new! {
-        /// Nobody may do anything yet.
+        /// No CPU is permitted any step yet.
         {
             Self { permitted: AtomicU32::new(0), kicked_at: AtomicU64::new(0) }
         }
@@ -46,7 +46,7 @@ impl Shared {
 
 impl Group {
     const_new! {
-        /// Nobody has arrived yet.
+        /// No CPU has arrived yet.
         {
             Self { online: AtomicU32::new(0), expected: AtomicU32::new(0), asking: AtomicU64::new(0) }
         }
@@ -142,8 +142,8 @@ impl<'a> Crew<'a> {
         let groups = groups.get(..cpus.div_ceil(GROUP_CPUS)).ok_or(too_few_groups)?;
         let package = plan.sync.package(apic_ids[0]);
         let is_one_package = apic_ids.iter().all(|apic_id| plan.sync.package(*apic_id) == package);
-        // Serially, those already settled are online before the next one asks. CPUs that share fewer real ones
-        // cannot all execute at the same time, so they had better not try.
+        // Serially, those that are already synchronised are online before the next one asks. CPUs that share fewer real
+        // ones cannot all execute at the same time, so they had better not try.
         let stays_to_answer =
             plan.policy != Policy::Serial && !plan.sync.shares_cpus && plan.sync.expects_exchanges(is_one_package);
         Ok(Self { cells, groups, shared, apic_ids, plan, stays_to_answer })
@@ -154,7 +154,7 @@ impl<'a> Crew<'a> {
         self.cells.len() as u32
     }
 
-    /// Returns what was decided.
+    /// Returns the decisions made before the first kick.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -169,7 +169,7 @@ impl<'a> Crew<'a> {
         self.apic_ids.get(index as usize).copied()
     }
 
-    /// The number of the CPU with this identifier: how a woken one finds out who it is.
+    /// Returns the number of the CPU with this identifier. A woken CPU finds its own number by it.
     pub fn index_of(&self, apic_id: u32) -> Option<u32> {
         self.apic_ids.iter().position(|known| *known == apic_id).map(|index| index as u32)
     }
@@ -208,12 +208,12 @@ impl<'a> Crew<'a> {
         self.shared.kicked_at.store(now, Ordering::Release);
     }
 
-    /// Returns when everybody was kicked at once; 0 if that has not been.
+    /// Returns the time at which all were kicked by one interrupt; 0 if none was sent.
     pub(crate) fn broadcast_at(&self) -> u64 {
         self.shared.kicked_at.load(Ordering::Acquire)
     }
 
-    /// The boot CPU waits for these; the arrival of the last of a group makes it look.
+    /// Notes that the boot CPU waits for these; the arrival of the last one of a group makes it check.
     pub(crate) fn expect(&self, members: &[u32]) {
         for group in self.groups {
             group.expected.store(group.online.load(Ordering::Acquire), Ordering::Release);
@@ -224,13 +224,13 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// One that was expected does not come.
+    /// Notes that a CPU that was expected will not arrive.
     pub(crate) fn expect_no_more(&self, index: u32) {
         let group = self.groups.get(index as usize / GROUP_CPUS);
         group.into_iter().for_each(|group| _ = group.expected.fetch_sub(1, Ordering::AcqRel));
     }
 
-    /// Counts an arrival; whether it is the last that the boot CPU waits for in this group.
+    /// Counts an arrival. Returns whether it is the last that the boot CPU waits for in this group.
     pub(crate) fn count_online(&self, index: u32) -> bool {
         self.groups.get(index as usize / GROUP_CPUS).is_some_and(|group| {
             let online = group.online.fetch_add(1, Ordering::AcqRel) + 1;
@@ -243,19 +243,19 @@ impl<'a> Crew<'a> {
         self.groups.iter().map(|group| group.online.load(Ordering::Acquire)).sum()
     }
 
-    /// CPU `index` asks the boot CPU for its time.
-    pub(crate) fn raise_hand(&self, index: u32) {
+    /// Notes that CPU `index` asks the boot CPU for its time.
+    pub(crate) fn request_answer(&self, index: u32) {
         if let Some(group) = self.groups.get(index as usize / GROUP_CPUS) {
             group.asking.fetch_or(1 << (index as usize % GROUP_CPUS), Ordering::AcqRel);
         }
     }
 
-    /// Those that ask the boot CPU; each is reported once for each time that it asked.
-    pub(crate) fn take_hands(&self) -> impl Iterator<Item = u32> + use<'a> {
+    /// Returns the CPUs that ask the boot CPU for its time; each is returned once for each time that it asked.
+    pub(crate) fn take_requests(&self) -> impl Iterator<Item = u32> + use<'a> {
         (0..).step_by(GROUP_CPUS).zip(self.groups).flat_map(|(first, group)| {
             let is_asked = group.asking.load(Ordering::Acquire) != 0;
-            let hands = if is_asked { group.asking.swap(0, Ordering::AcqRel) } else { 0 };
-            (0..GROUP_CPUS as u32).filter(move |bit| hands >> bit & 1 != 0).map(move |bit| first + bit)
+            let requests = if is_asked { group.asking.swap(0, Ordering::AcqRel) } else { 0 };
+            (0..GROUP_CPUS as u32).filter(move |bit| requests >> bit & 1 != 0).map(move |bit| first + bit)
         })
     }
 

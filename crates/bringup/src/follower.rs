@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A woken CPU's own way, as a machine that is polled: each call does what can be done now and never waits, so
-//! that the CPU itself can wait as it likes, and a model can step thousands of them.
+//! A woken CPU's part, as a state machine that is polled. Each call does what can be done now and never waits, so that
+//! the CPU itself can wait as it likes, and a model can step thousands of them.
 //!
-//! A CPU that waits for another sleeps: as many execute at a time as have something to do. Before it sleeps it
-//! says so and looks once more; the CPU that changes what it waits for checks whether it sleeps, and wakes it. What
-//! changes is: a permission, the partner's answer, and where parent and children stand.
+//! A CPU that waits for another sleeps: only CPUs that have something to do execute. Before it sleeps it announces that
+//! and checks its condition once more; the CPU that changes the condition checks whether it sleeps, and wakes it. The
+//! condition is a permission, the partner's answer, or the state of parent and children.
 //!
 //! ```text
 //! arrive ─▶ (releases its children where parked CPUs wake each other)
@@ -44,7 +44,7 @@ pub enum Next {
 /// A CPU that woke and may not go on: it halts, for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Nobody by this number, or it is the boot CPU's.
+    /// No CPU has this number, or it is the boot CPU's.
     Unknown,
     /// It was not kicked, or has been given up.
     NotExpected(State),
@@ -73,8 +73,7 @@ pub struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    /// The calling CPU gives its first sign of life; where parked CPUs wake each other, it wakes its
-    /// children.
+    /// Records the calling CPU's first sign of life; where parked CPUs wake each other, wakes its children.
     ///
     /// # Errors
     /// [`Refused`] if it may not go on.
@@ -82,7 +81,7 @@ impl<'a> Follower<'a> {
         let cell = crew.cell(index).filter(|_| index != 0).ok_or(Refused::Unknown)?;
         let broadcast_at = crew.broadcast_at();
         if crew.plan().is_broadcast() && broadcast_at != 0 {
-            // Nobody kicked this one by name. If it has been given up meanwhile, the next step says so.
+            // This CPU was not kicked by name. If it has been given up meanwhile, the next step reports it.
             cell.kick(broadcast_at);
         }
         cell.advance(State::Kicked, State::Alive, station.now()).map_err(Refused::NotExpected)?;
@@ -99,15 +98,15 @@ impl<'a> Follower<'a> {
 
     /// Goes as far as it can without waiting.
     pub fn poll(&mut self, station: &mut impl Station) -> Next {
-        self.cell.get_up();
+        self.cell.mark_awake();
         let next = self.go_on(station);
         if !matches!(next, Next::Sleep { .. }) {
             return next;
         }
-        self.cell.lie_down();
+        self.cell.mark_asleep();
         let next = self.go_on(station);
         if !matches!(next, Next::Sleep { .. }) {
-            self.cell.get_up();
+            self.cell.mark_awake();
         }
         next
     }
@@ -121,20 +120,20 @@ impl<'a> Follower<'a> {
                 self.step = Step::Initialising;
                 Next::Initialise
             }
-            Step::AwaitInitialisation | Step::Initialising => self.nap(station),
+            Step::AwaitInitialisation | Step::Initialising => self.sleep(station),
             Step::AwaitSync { since } if self.may(permission::SYNCHRONISE) => self.begin_sync(since, station),
-            Step::AwaitSync { .. } => self.nap(station),
+            Step::AwaitSync { .. } => self.sleep(station),
             Step::Measuring { measurement, corrected } => self.measure(measurement, corrected, station),
             Step::AwaitOnline => self.go_online(station),
         }
     }
 
-    /// Nothing is to be done until somebody says so.
-    fn nap(&self, station: &mut impl Station) -> Next {
+    /// Returns [`Next::Sleep`]: nothing is to be done until another CPU wakes this one.
+    fn sleep(&self, station: &mut impl Station) -> Next {
         Next::Sleep { until: station.now().wrapping_add(self.crew.plan().limits.answer) }
     }
 
-    /// The CPU has prepared itself.
+    /// Records that the CPU has prepared itself.
     pub fn initialised(&mut self, station: &mut impl Station) -> Next {
         self.step = Step::AwaitSync { since: None };
         self.advance(State::Alive, State::Initialised, station)
@@ -164,12 +163,12 @@ impl<'a> Follower<'a> {
 
     fn go_online(&mut self, station: &mut impl Station) -> Next {
         if !self.may(permission::GO_ONLINE) {
-            return self.nap(station);
+            return self.sleep(station);
         }
         if self.crew.stays_to_answer() && self.is_needed(station) {
             let stay = self.crew.plan().limits.stay;
             let is_in_exchange = self.answered_at.is_some_and(|at| station.now().wrapping_sub(at) <= stay);
-            return if is_in_exchange { Next::Again } else { self.nap(station) };
+            return if is_in_exchange { Next::Again } else { self.sleep(station) };
         }
         match self.advance(State::TscSynchronised, State::Online, station) {
             Next::Again => {
@@ -183,7 +182,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Answers children that ask; whether any of them still may. One that wakes later asks the boot CPU.
+    /// Answers children that ask. Returns whether any of them still may ask. One that wakes later asks the boot CPU.
     fn is_needed(&mut self, station: &mut impl Station) -> bool {
         let mut is_needed = false;
         for child in self.crew.tree().children(self.index) {

@@ -7,20 +7,20 @@ pub trait Clock {
     fn now(&mut self) -> u64;
 }
 
-/// Ends others' sleep.
+/// Wakes other CPUs.
 pub trait Wake: Clock {
-    /// Wakes CPU `index` from its sleep ([`Kick::sleep`], [`Next::Sleep`](crate::Next::Sleep)). If it does not
-    /// sleep yet, its next sleep ends at once: an interrupt that stays pending is just that.
+    /// Wakes CPU `index` from its sleep ([`Kick::sleep`], [`Next::Sleep`](crate::Next::Sleep)). If it does not sleep
+    /// yet, its next sleep ends at once: an interrupt that stays pending has this effect.
     fn wake(&mut self, index: u32);
 }
 
-/// The boot CPU's means. None of them waits for another CPU.
+/// The boot CPU's operations. None of them waits for another CPU.
 pub trait Kick: Wake {
     /// One turn of a short waiting loop, gentle to the sibling thread and to memory.
     fn pause(&mut self);
 
     /// Executes nothing until another CPU [wakes](Wake::wake) this one, or until the clock shows `until`. May end
-    /// early. What waked it since its last sleep counts: no wake-up is lost.
+    /// early. A wake-up since its last sleep ends it at once: none is lost.
     fn sleep(&mut self, until: u64);
 
     /// Sends INIT to one CPU (AMD APM vol 2, section 16.5).
@@ -42,29 +42,29 @@ pub trait Kick: Wake {
         let _ = page;
     }
 
-    /// Takes the vector back. Called once after the batch.
+    /// Clears the warm-reset vector. Called once after the batch.
     fn clear_reset_vector(&mut self) {}
 
-    /// Releases the parked CPU with this number by its mailbox ([`ParkSlot::release`](crate::ParkSlot::release)),
-    /// and wakes it if it sleeps in a way that a write does not end. `false` if its mailbox makes no sense. May be
+    /// Releases the parked CPU with this number by its mailbox ([`ParkSlot::release`](crate::ParkSlot::release)), and
+    /// wakes it if it sleeps in a way that a write does not end. Returns `false` if its mailbox is not valid. May be
     /// called again for a CPU that did not answer.
     fn release(&mut self, index: u32) -> bool;
 
-    /// A CPU was given up. Where it was to come by its mailbox, the mailbox must not let it go any more
+    /// Reports that a CPU was given up. Where it was to come by its mailbox, the mailbox must not release it any more
     /// ([`ParkSlot::condemn`](crate::ParkSlot::condemn)).
     fn given_up(&mut self, index: u32) {
         let _ = index;
     }
 }
 
-/// A woken CPU's means.
+/// A woken CPU's operations.
 pub trait Station: Wake {
-    /// `IA32_TSC_ADJUST` (MSR 3Bh), where CPUID leaf 7 EBX bit 1 says that it exists.
+    /// `IA32_TSC_ADJUST` (MSR 3Bh), where CPUID leaf 7 EBX bit 1 reports it.
     fn tsc_adjust(&mut self) -> Option<u64>;
 
     /// Writes it. Called only where [`tsc_adjust`](Self::tsc_adjust) gave a value.
     fn set_tsc_adjust(&mut self, value: u64);
 
-    /// As [`Kick::release`]: parked CPUs release each other.
+    /// Releases the parked CPU with this number, as [`Kick::release`] does: parked CPUs release each other.
     fn release(&mut self, index: u32) -> bool;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every CPU at once.
 //!
-//! Waking a CPU and waiting for it are two things. KICK is asynchronous and never waits for an answer; WAIT comes
-//! after all have been kicked, so that a host with 4,096 CPUs waits about as long as one with two. A CPU
-//! goes its own way through the states ([`State`]) and writes down when; the boot CPU looks on, answers questions
-//! about the time, and gives up those that stand still.
+//! Waking a CPU and waiting for it are two things. KICK is asynchronous and never waits for an answer; WAIT comes after
+//! all have been kicked, so that a host with 4,096 CPUs waits about as long as one with two. A CPU goes its own way
+//! through the states ([`State`]) and records the time of each; the boot CPU monitors this, answers questions about the
+//! time, and gives up those that make no progress.
 //!
 //! ```text
 //!                KICK                WAIT
@@ -26,21 +26,21 @@
 //! | arrival | counted in groups of 64, so that neither the counter nor its reader is a queue ([`Group`]) |
 //! | waits per CPU | worked out afterwards, from the stamps that the CPUs left ([`Waits`]) |
 //!
-//! Two CPUs never write the same word without compare-and-exchange: what moves a CPU forward and what gives
-//! it up race for its state word, and one of them wins. So none is ever both online and dead. The unit tests try every
+//! Two CPUs never write the same word without compare-and-exchange: a CPU that makes a step and the CPU that gives it
+//! up race for its state word, and one of them wins. So none is ever both online and dead. The unit tests try every
 //! interleaving of these races (loom).
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
 //! | [`state`] | states, phases, legal transitions |
 //! | [`startup`] | delays after INIT, limits of every wait, with their reasons |
-//! | [`crew`] | what the CPUs share |
+//! | [`crew`] | the state that the CPUs share |
 //! | [`conductor`] | the boot CPU's part |
-//! | [`follower`] | everybody else's part |
-//! | [`tsc`] | is measuring needed; the exchange; the estimate |
+//! | [`follower`] | the part of every other CPU |
+//! | [`tsc`] | whether measuring is needed; the exchange; the estimate |
 //! | [`park`] | the mailbox that survives a restart |
 //! | [`watchdog`] | a timer that gets a CPU back which a new image holds with interrupts masked |
-//! | [`waits`] | what the boot CPU waited for |
+//! | [`waits`] | the boot CPU's waits, by CPU and phase |
 #![no_std]
 
 extern crate alloc;

@@ -10,7 +10,7 @@ use crate::conductor::bring_up;
 use crate::crew::{Crew, Group, Shared, permission};
 use crate::follower::{Follower, Next};
 use crate::hardware::{Clock, Kick, Station, Wake};
-use crate::park::{Entry, Mail, ParkSlot};
+use crate::park::{Entry, ParkOrder, ParkSlot};
 use crate::state::{Phase, State};
 use crate::sync::{AtomicU32, Ordering};
 use crate::tsc::Exchange;
@@ -142,13 +142,13 @@ fn a_question_is_answered_once_by_the_last_asked_or_one_that_had_begun() {
         let is_redirected = exchange.redirect(5, 0);
         let (by_parent, by_boot_cpu) = (parent.join().unwrap(), boot_cpu.join().unwrap());
         assert!(!by_parent || !is_redirected, "a partner that has begun to answer is not turned away from");
-        assert!(!by_boot_cpu || is_redirected, "nobody answers unasked");
+        assert!(!by_boot_cpu || is_redirected, "no CPU answers unasked");
         let expected = if by_parent { Some(50) } else { by_boot_cpu.then_some(10) };
         assert_eq!(exchange.take(), expected);
     });
 }
 
-/// A boot CPU without a clock to give anybody up by: loom bounds the waiting.
+/// A boot CPU without a clock to give any CPU up by: loom bounds the waiting.
 struct Boot {
     slots: Arc<[ParkSlot; 2]>,
     beds: Arc<[Notify; 2]>,
@@ -237,7 +237,7 @@ fn a_parked_cpu_comes_online_and_the_boot_cpu_sees_it() {
             let (slots, cells, groups, shared) = (slots.clone(), cells.clone(), groups.clone(), shared.clone());
             let mut other = Other { beds: beds.clone() };
             thread::spawn(move || {
-                while slots[1].look() != Mail::Go(ENTRY) {
+                while slots[1].poll() != ParkOrder::Go(ENTRY) {
                     thread::yield_now();
                 }
                 let crew = crate::crew::tests::parked_pair(&cells[..], &groups[..], &shared);
@@ -251,7 +251,7 @@ fn a_parked_cpu_comes_online_and_the_boot_cpu_sees_it() {
     });
 }
 
-/// CPU 1 does what it is ordered to, asleep in between. A wake-up that is lost is a deadlock, which loom finds.
+/// CPU 1 obeys its orders, asleep in between. A wake-up that is lost is a deadlock, which loom finds.
 fn goes_online(crew: &Crew<'_>, other: &mut Other) {
     let mut follower = Follower::arrive(crew, 1, other).unwrap();
     loop {
@@ -260,15 +260,15 @@ fn goes_online(crew: &Crew<'_>, other: &mut Other) {
             Next::Sleep { .. } => other.beds[1].wait(),
             Next::Initialise => assert_eq!(follower.initialised(other), Next::Again),
             Next::Online => return,
-            Next::Halt => panic!("nobody gave it up"),
+            Next::Halt => panic!("it was not given up"),
         }
     }
 }
 
-/// What a sleeper waits for is changed by two others just as it lies down: it sees the change, or it is woken. Whether
-/// the first permission is still waited for when the last comes is up to them.
+/// Two other CPUs change the condition of a CPU that is just about to sleep: it sees the change, or it is woken.
+/// Whether the first permission is still waited for when the last comes is up to them.
 #[test]
-fn no_wake_up_is_lost_between_the_last_look_and_the_sleep() {
+fn no_wake_up_is_lost_between_the_last_check_and_the_sleep() {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
     builder.check(|| {
@@ -357,6 +357,6 @@ impl Kick for Starter {
         panic!("one at a time")
     }
     fn release(&mut self, _: u32) -> bool {
-        panic!("nobody is parked")
+        panic!("no CPU is parked")
     }
 }

@@ -6,10 +6,10 @@
 //!                    └──────────┴── condemn ───────────┴──▶ Condemned
 //! ```
 //!
-//! The old image parks: each CPU writes who it is and waits, by MONITOR and MWAIT on the slot's line, by HLT, or
-//! by PAUSE, reading nothing but its own line. The new image releases it by one write, with the page tables and the
-//! address to go on with. Several may release one CPU (its parent in the tree, later the boot CPU): one of
-//! them writes the entry, the others find it done. What was condemned is never taken, what was taken is never
+//! The old image parks: each CPU writes its APIC identifier and waits, by MONITOR and MWAIT on the slot's line, by HLT,
+//! or by PAUSE, reading nothing but its own line. The new image releases it by one write, with the page tables and the
+//! address to go on with. Several CPUs may release the same one (its parent in the tree, later the boot CPU): one of
+//! them writes the entry, the others find it written. A condemned slot is never taken, and a taken one is never
 //! condemned.
 //!
 //! Two images, perhaps of different versions, read the same bytes: layout and words are fixed, and the version counts
@@ -40,15 +40,15 @@ pub const SLOT_BYTES: usize = 64;
 
 /// The state words, for code that cannot call this crate: the assembly that waits in the surviving page.
 pub mod word {
-    /// Nobody waits here.
+    /// No CPU waits here.
     pub const EMPTY: u32 = 0;
     /// A CPU waits here.
     pub const PARKED: u32 = 1;
-    /// Somebody writes the entry.
+    /// A CPU is writing the entry.
     pub const RELEASING: u32 = 2;
     /// The entry is there: compare-and-exchange to [`TAKEN`], then go.
     pub const RELEASED: u32 = 3;
-    /// The CPU is on its way.
+    /// The CPU has taken the entry and left.
     pub const TAKEN: u32 = 4;
     /// The CPU was given up: halt for ever.
     pub const CONDEMNED: u32 = 5;
@@ -68,7 +68,7 @@ pub struct Entry {
 /// The reason why a slot cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotError {
-    /// The bytes are no slot.
+    /// The bytes are not a slot.
     BadMagic {
         /// Magic number found.
         found: u64,
@@ -88,7 +88,7 @@ pub enum SlotError {
         /// The state word.
         state: u32,
     },
-    /// There is no going on at the address or with the page tables given.
+    /// The given address or page tables cannot be used as an entry.
     BadEntry,
 }
 
@@ -108,12 +108,12 @@ impl fmt::Display for SlotError {
 
 impl core::error::Error for SlotError {}
 
-/// Message that a parked CPU finds in its mailbox.
+/// An order that a parked CPU finds in its mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mail {
-    /// Nothing: wait on.
+pub enum ParkOrder {
+    /// None: wait on.
     Stay,
-    /// Go.
+    /// Continue at this entry.
     Go(Entry),
     /// It was given up: halt for ever.
     Halt,
@@ -143,17 +143,17 @@ const _: () = {
 };
 
 impl ParkSlot {
-    /// Of the state word.
+    /// Offset of the state word.
     pub const STATE_OFFSET: usize = core::mem::offset_of!(Self, state);
-    /// Of the address to go on at.
+    /// Offset of the address to go on at.
     pub const TARGET_OFFSET: usize = core::mem::offset_of!(Self, target);
-    /// Of the page-table root.
+    /// Offset of the page-table root.
     pub const ROOT_OFFSET: usize = core::mem::offset_of!(Self, root);
-    /// Of the argument.
+    /// Offset of the argument.
     pub const ARGUMENT_OFFSET: usize = core::mem::offset_of!(Self, argument);
 
     const_new! {
-        /// A slot at which nobody waits.
+        /// A slot at which no CPU waits.
         {
             Self {
                 magic: AtomicU64::new(MAGIC),
@@ -169,8 +169,7 @@ impl ParkSlot {
         }
     }
 
-    /// The calling CPU waits here from now on. Makes a valid slot of any bytes: the page's owner is the old
-    /// image.
+    /// Marks the calling CPU as waiting here. Makes a valid slot of any bytes: the page's owner is the old image.
     pub fn park(&self, apic_id: u32) {
         self.magic.store(MAGIC, Ordering::Relaxed);
         self.version.store(VERSION, Ordering::Relaxed);
@@ -187,28 +186,28 @@ impl ParkSlot {
         self.state.store(word::EMPTY, Ordering::Release);
     }
 
-    /// Returns whether a CPU waits here, and nobody has let it go.
+    /// Returns whether a CPU waits here that has not been released.
     pub fn is_parked(&self) -> bool {
         self.state.load(Ordering::Acquire) == word::PARKED
     }
 
     /// Reads the mailbox; a parked CPU does so whenever its line changes.
-    pub fn look(&self) -> Mail {
+    pub fn poll(&self) -> ParkOrder {
         match self.state.load(Ordering::Acquire) {
-            word::RELEASED if self.step(word::RELEASED, word::TAKEN) => Mail::Go(Entry {
+            word::RELEASED if self.step(word::RELEASED, word::TAKEN) => ParkOrder::Go(Entry {
                 target: self.target.load(Ordering::Relaxed),
                 root: self.root.load(Ordering::Relaxed),
                 argument: self.argument.load(Ordering::Relaxed),
             }),
-            word::CONDEMNED => Mail::Halt,
-            _ => Mail::Stay,
+            word::CONDEMNED => ParkOrder::Halt,
+            _ => ParkOrder::Stay,
         }
     }
 
-    /// Checks that the CPU with this identifier waits here, or is on its way from here.
+    /// Checks that the CPU with this identifier waits here, or has just been released from here.
     ///
     /// # Errors
-    /// [`SlotError`], which says what is wrong with the slot.
+    /// [`SlotError`], which names the fault of the slot.
     pub fn adopt(&self, apic_id: u32) -> Result<(), SlotError> {
         let state = self.state.load(Ordering::Acquire);
         let magic = self.magic.load(Ordering::Relaxed);
@@ -223,7 +222,7 @@ impl ParkSlot {
         }
     }
 
-    /// Lets the CPU with this identifier go. `Ok(false)` if somebody else did or does.
+    /// Releases the CPU with this identifier. Returns `Ok(false)` if another CPU has released it or is doing so.
     ///
     /// # Errors
     /// [`SlotError`]; nothing has changed then.
@@ -242,7 +241,7 @@ impl ParkSlot {
         Ok(self.step(word::RELEASING, word::RELEASED))
     }
 
-    /// Keeps the CPU here for ever. `false` if it has gone already.
+    /// Keeps the CPU here for ever. Returns `false` if it has left already.
     pub fn condemn(&self) -> bool {
         // Each failure means that the state moved on, which it does twice at most before it ends.
         [word::PARKED, word::RELEASING, word::RELEASED].into_iter().any(|state| self.step(state, word::CONDEMNED))

@@ -10,17 +10,17 @@ const ENTRY: Entry = Entry { target: 0x1000, root: 0x2000, argument: 7 };
 const OTHER: Entry = Entry { target: 0x3000, root: 0x4000, argument: 8 };
 
 #[test]
-fn a_parked_cpu_goes_where_its_entry_says() {
+fn a_parked_cpu_continues_at_its_entry() {
     model(|| {
         let slot = ParkSlot::new();
         assert_eq!(slot.release(3, ENTRY), Err(SlotError::WrongCpu { found: 0 }));
         assert_eq!(slot.release(0, ENTRY), Err(SlotError::NotParked { state: word::EMPTY }));
         slot.park(3);
-        assert_eq!(slot.look(), Mail::Stay);
+        assert_eq!(slot.poll(), ParkOrder::Stay);
         assert_eq!(slot.release(3, ENTRY), Ok(true));
         assert_eq!(slot.release(3, OTHER), Ok(false), "a second release changes nothing");
-        assert_eq!(slot.look(), Mail::Go(ENTRY));
-        assert_eq!(slot.look(), Mail::Stay, "once");
+        assert_eq!(slot.poll(), ParkOrder::Go(ENTRY));
+        assert_eq!(slot.poll(), ParkOrder::Stay, "once");
         slot.park(3);
         assert_eq!(slot.release(3, OTHER), Ok(true), "and again after the next restart");
     });
@@ -38,7 +38,7 @@ fn a_foreign_slot_or_an_entry_without_sense_is_refused_and_nothing_changes() {
         assert_eq!(slot.adopt(1), Err(SlotError::BadVersion { found: 2 }));
         slot.magic.store(0, Ordering::Relaxed);
         assert_eq!(slot.adopt(1), Err(SlotError::BadMagic { found: 0 }));
-        assert_eq!(slot.look(), Mail::Stay);
+        assert_eq!(slot.poll(), ParkOrder::Stay);
         slot.park(1);
         assert_eq!(slot.adopt(1), Ok(()), "parking makes a valid slot of any bytes");
     });
@@ -50,10 +50,10 @@ fn a_foreign_slot_or_an_entry_without_sense_is_refused_and_nothing_changes() {
 fn the_condemned_halt() {
     model(|| {
         let slot = ParkSlot::new();
-        assert!(!slot.condemn(), "nobody there");
+        assert!(!slot.condemn(), "no CPU waits there");
         slot.park(1);
         assert!(slot.condemn());
-        assert_eq!(slot.look(), Mail::Halt);
+        assert_eq!(slot.poll(), ParkOrder::Halt);
         assert_eq!(slot.release(1, ENTRY), Err(SlotError::NotParked { state: word::CONDEMNED }));
     });
 }
@@ -70,19 +70,19 @@ fn of_two_releases_exactly_one_counts_and_its_entry_arrives_whole() {
         };
         let cpu = {
             let slot = slot.clone();
-            thread::spawn(move || slot.look())
+            thread::spawn(move || slot.poll())
         };
         let is_mine = slot.release(1, OTHER).unwrap();
         let is_parents = parent.join().unwrap();
         assert!(is_mine != is_parents);
         let seen = cpu.join().unwrap();
-        let expected = Mail::Go(if is_mine { OTHER } else { ENTRY });
-        let later = slot.look();
-        assert!([(expected, Mail::Stay), (Mail::Stay, expected)].contains(&(seen, later)));
+        let expected = ParkOrder::Go(if is_mine { OTHER } else { ENTRY });
+        let later = slot.poll();
+        assert!([(expected, ParkOrder::Stay), (ParkOrder::Stay, expected)].contains(&(seen, later)));
     });
 }
 
-/// Every interleaving of release, giving up, and the CPU's own look.
+/// Every interleaving of release, giving up, and the CPU's own poll.
 #[test]
 fn what_is_condemned_is_never_taken_and_what_is_taken_never_condemned() {
     model(|| {
@@ -94,15 +94,15 @@ fn what_is_condemned_is_never_taken_and_what_is_taken_never_condemned() {
         };
         let cpu = {
             let slot = slot.clone();
-            thread::spawn(move || slot.look())
+            thread::spawn(move || slot.poll())
         };
         let is_condemned = slot.condemn();
         let is_released = parent.join().unwrap();
         let seen = cpu.join().unwrap();
-        let is_taken = matches!(seen, Mail::Go(_));
+        let is_taken = matches!(seen, ParkOrder::Go(_));
         assert!(!(is_taken && is_condemned));
-        assert!(is_taken || is_condemned, "given up or gone: never neither, so nobody waits for ever");
+        assert!(is_taken || is_condemned, "given up or gone: never neither, so no CPU waits for ever");
         assert!(!is_taken || is_released);
-        assert!(seen != Mail::Halt || is_condemned);
+        assert!(seen != ParkOrder::Halt || is_condemned);
     });
 }

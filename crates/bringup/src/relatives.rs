@@ -9,16 +9,16 @@ use crate::state::State;
 pub(crate) fn wake_relatives(crew: &Crew<'_>, index: u32, by: &mut impl Wake) {
     if crew.stays_to_answer() {
         let tree = crew.tree();
-        tree.children(index).chain([tree.parent(index)]).filter(|&who| who != 0).for_each(|who| crew.rouse(who, by));
+        tree.children(index).chain([tree.parent(index)]).filter(|&cpu| cpu != 0).for_each(|cpu| crew.rouse(cpu, by));
     }
 }
 
 /// Kicks a parked CPU through its mailbox. The CPU that comes second does nothing.
 pub(crate) fn release(crew: &Crew<'_>, index: u32, now: u64, release: impl FnOnce(u32) -> bool) {
     if let Some(cell) = crew.cell(index).filter(|cell| cell.state() != State::Offline) {
-        // First the state, so that the CPU finds itself expected.
+        // The state first, so that the CPU finds itself expected.
         cell.kick(now);
-        // A mailbox that makes no sense leaves the CPU without a sign of life: the boot CPU names it.
+        // A CPU with an invalid mailbox gives no sign of life: the boot CPU reports it.
         release(index);
     }
 }

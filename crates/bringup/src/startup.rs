@@ -13,7 +13,7 @@ pub enum Vendor {
     Amd,
     /// `HygonGenuine`: Zen under another name, from family 18h on.
     Hygon,
-    /// Anybody else.
+    /// Any other vendor.
     Other,
 }
 
@@ -65,7 +65,7 @@ pub enum Reach {
 pub struct Limits {
     /// Between INIT and start-up interrupt.
     pub after_init: u64,
-    /// Silence after which the kick is repeated, once.
+    /// Time without a sign of life after which the kick is repeated, once.
     pub second_kick: u64,
     /// From the kick to the first sign of life.
     pub first_sign: u64,
@@ -81,8 +81,8 @@ pub struct Limits {
     pub stay: u64,
     /// An error of a clock's difference that is small enough to ask no more.
     pub tight: u64,
-    /// From one look of the boot CPU at those that are silent to the next.
-    pub look: u64,
+    /// From one poll of the CPUs that have not reported to the next, by the boot CPU.
+    pub poll_interval: u64,
     /// The whole synchronisation.
     pub tsc_sync: u64,
     /// From there to being online. Longer than `initialisation` and `tsc_sync` together: a CPU that answers
@@ -99,10 +99,10 @@ impl Limits {
     /// | first sign, initialisation | 1 s: 250 times the slowest measured; an emulator with fewer CPUs than it shows needs some of it |
     /// | answer | 50 ms: more than an emulator's or host's time slice |
     /// | turn | 600 ms: 300 CPUs before this one, at an emulator's 2 ms each |
-    /// | spell | 10 µs: many times what a line takes. A partner that takes longer does not execute, perhaps because this one spins where it would run |
-    /// | stay | 100 µs: what a sleeper needs to wake, in an emulator as well |
-    /// | tight | 125 ns: what a line takes between CPUs that are far apart; nobody can resolve less than that |
-    /// | look | 5 ms: half of the second kick |
+    /// | spell | 10 µs: many times the time that a line takes. A partner that takes longer does not execute, perhaps because this one spins where it would run |
+    /// | stay | 100 µs: the time that a sleeper needs to wake, in an emulator as well |
+    /// | tight | 125 ns: the time that a line takes between CPUs that are far apart; no CPU can resolve less than that |
+    /// | poll interval | 5 ms: half of the second kick |
     /// | TSC | 1 s: the turn, and 16 answers, twice, by a parent or else by the boot CPU |
     /// | online | 2.5 s: the two before it, and a rest |
     pub const fn new(ticks_per_us: u64, after_init_us: u64) -> Self {
@@ -117,7 +117,7 @@ impl Limits {
             spell: ticks_per_us.saturating_mul(10),
             stay: ms / 10,
             tight: ticks_per_us.div_ceil(8),
-            look: ms.saturating_mul(5),
+            poll_interval: ms.saturating_mul(5),
             tsc_sync: ms.saturating_mul(1000),
             online: ms.saturating_mul(2500),
         }

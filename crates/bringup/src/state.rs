@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-/// The four things the boot CPU waits for, in order.
+/// The four phases that the boot CPU waits for, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// The first instruction of ours.
@@ -35,9 +35,9 @@ impl fmt::Display for Phase {
 /// State of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// Nobody has woken it.
+    /// It has not been woken.
     Offline,
-    /// Told to start; nothing seen of it yet.
+    /// It was ordered to start, and has given no sign yet.
     Kicked,
     /// It runs our code.
     Alive,
@@ -49,7 +49,7 @@ pub enum State {
     Online,
     /// It waits at its mailbox for the next image.
     Parked,
-    /// Given up while waiting for this. Final: should it wake after all, it halts.
+    /// Given up in this phase. Final: should it wake after all, it halts.
     Dead(Phase),
 }
 
@@ -70,7 +70,7 @@ impl State {
         }
     }
 
-    /// Returns what a CPU in this state is waited for; `None` where nothing is expected of it.
+    /// Returns the phase that the boot CPU waits for of a CPU in this state; `None` where it waits for none.
     pub const fn awaited(self) -> Option<Phase> {
         match self {
             Self::Kicked => Some(Phase::FirstSign),
@@ -81,7 +81,7 @@ impl State {
         }
     }
 
-    /// Returns whether bring-up has nothing more to do with it.
+    /// Returns whether bring-up is over for a CPU in this state.
     pub const fn has_final_clock(self) -> bool {
         matches!(self, Self::Online | Self::Dead(_))
     }
@@ -99,7 +99,7 @@ impl State {
         }
     }
 
-    /// A word that no state has counts as a CPU that never showed up: nothing is built on it.
+    /// A word of no state counts as a CPU that never gave a sign of life: nothing relies on it.
     pub(crate) const fn from_word(word: u32) -> Self {
         match word {
             0 => Self::Offline,

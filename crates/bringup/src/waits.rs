@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The boot CPU's waits, CPU by CPU.
 //!
-//! The boot CPU waits for all at once, so its time must be shared out: it counts as waiting for the CPUs in
-//! their order, for each through its four phases, and what has happened by the time it comes to it costs nothing. Where
-//! it does wait for one after the other, that is exactly what it does. Worked out afterwards from what the CPUs
-//! wrote down.
+//! The boot CPU waits for all at once, so its time must be shared out. It counts as waiting for the CPUs in their
+//! order, for each through its four phases; a phase that is over by then costs nothing. In the serial policy it does
+//! wait in exactly this order. The waits are worked out afterwards, from the stamps that the CPUs left.
 
 use crate::cell::{CpuCell, Stamps};
 use crate::crew::Crew;
@@ -30,8 +29,7 @@ impl Waits {
         self.first_sign.saturating_add(self.initialisation).saturating_add(self.tsc_sync).saturating_add(self.online)
     }
 
-    /// Moves `clock` on past what this CPU did. A stamp in the past (one that counters apart made, too) costs
-    /// nothing.
+    /// Moves `clock` on past this CPU's stamps. A stamp in the past (one that counters apart made, too) costs nothing.
     fn of(clock: &mut u64, stamps: &Stamps, state: State) -> Self {
         let mut until = |stamp: u64| {
             let waited = stamp.saturating_sub(*clock);
@@ -57,8 +55,8 @@ impl Waits {
     }
 }
 
-/// The waits of each CPU of a crew but the first, once bring-up is over. `began` is
-/// [`Summary::began`](crate::Summary::began) plus what the kicks took.
+/// Returns the waits of each CPU of a crew but the first, once bring-up is over. `began` is
+/// [`Summary::began`](crate::Summary::began) plus the time that the kicks took.
 pub fn in_order<'a>(crew: &Crew<'a>, began: u64) -> impl Iterator<Item = (u32, Waits)> + use<'a> {
     let crew = *crew;
     let is_serial = crew.plan().policy == Policy::Serial;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A watchdog beside the CPUs: a timer of the HPET, whose interrupt an I/O APIC sends as an NMI.
+//! A watchdog beside the CPUs: a timer of the HPET. An I/O APIC sends its interrupt as an NMI.
 //!
-//! While a new image has a CPU, nothing of the old one runs there. Another CPU can check the time and
-//! send an NMI; but there may be no other one, or all may stand still alike. The HPET counts whatever they do, and no
-//! mask holds an NMI back.
+//! While a new image has a CPU, nothing of the old one runs there. Another CPU can check the time and send an NMI; but
+//! there may be no other one, or all may hang alike. The HPET counts whatever they do, and an NMI cannot be masked.
 //!
 //! ```text
 //! HPET timer n ──edge──▶ I/O APIC input, NMI, the boot CPU ──▶ the switch pages' gate ──▶ old image
@@ -54,14 +53,14 @@ const LONGEST_PERIOD_FEMTOSECONDS: u32 = 100_000_000;
 const FIRST_INPUT: u32 = 16;
 /// With legacy routes the first timers stand in for the PIT and the RTC.
 const LEGACY_TIMERS: u32 = 2;
-/// Half of the counter's low word: what lies further ahead cannot be distinguished from the past.
+/// Half of the counter's low word: a time further ahead cannot be distinguished from the past.
 const MOST_TICKS: u64 = 1 << 31;
 /// A comparator that is nearer may have been passed when it is written.
 const LEAST_TICKS: u64 = 64;
 const FEMTOSECONDS_PER_US: u64 = 1_000_000_000;
 
 impl Watchdog {
-    /// The last timer that can be wired to an input for which `is_free`, at the last such input.
+    /// Returns the last timer that can be wired to an input for which `is_free`, at the last such input.
     pub fn choose(registers: &impl Registers, is_free: impl Fn(u32) -> bool) -> Option<Self> {
         let period_femtoseconds = registers.read(PERIOD);
         if !(1..=LONGEST_PERIOD_FEMTOSECONDS).contains(&period_femtoseconds) {
@@ -75,12 +74,12 @@ impl Watchdog {
         })
     }
 
-    /// The global interrupt that it is wired to: edge-triggered, active high.
+    /// Returns the global interrupt that it is wired to: edge-triggered, active high.
     pub fn input(&self) -> u32 {
         self.input
     }
 
-    /// It fires once after so many microseconds, counted again from now.
+    /// Makes it fire once after this many microseconds, counted again from now.
     pub fn arm(&self, registers: &impl Registers, us: u64) {
         let ticks = us.saturating_mul(FEMTOSECONDS_PER_US) / u64::from(self.period_femtoseconds);
         let ticks = ticks.clamp(LEAST_TICKS, MOST_TICKS) as u32;
@@ -92,18 +91,18 @@ impl Watchdog {
         registers.write(at, kept | IS_32_BIT | self.input << 9 | INTERRUPTS);
     }
 
-    /// It does not fire any more.
+    /// Disables the timer's interrupt.
     pub fn disarm(&self, registers: &impl Registers) {
-        silence_timer(registers, self.timer);
+        disable_timer(registers, self.timer);
     }
 }
 
-/// No timer of the HPET interrupts any more, whichever CPU armed it: for an image that has taken over.
-pub fn silence(registers: &impl Registers) {
-    (0..=last_timer(registers)).for_each(|timer| silence_timer(registers, timer));
+/// Disables the interrupts of all timers of the HPET, whichever CPU armed them: for an image that has taken over.
+pub fn disable_all(registers: &impl Registers) {
+    (0..=last_timer(registers)).for_each(|timer| disable_timer(registers, timer));
 }
 
-fn silence_timer(registers: &impl Registers, timer: u32) {
+fn disable_timer(registers: &impl Registers, timer: u32) {
     registers.write(of(timer), registers.read(of(timer)) & !INTERRUPTS);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An HPET as words in memory whose counter stands where the test puts it.
+//! An HPET as words in memory, with its counter where the test puts it.
 
 use core::cell::RefCell;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ struct Hpet {
 const PERIOD_FEMTOSECONDS: u32 = 10_000_000;
 
 impl Hpet {
-    /// One whose timers can be wired to these inputs.
+    /// An HPET with timers that can be wired to these inputs.
     fn new(routes: &[u32]) -> Self {
         let last = routes.len() as u32 - 1;
         let mut words = BTreeMap::from([(CAPABILITIES, last << 8), (PERIOD, PERIOD_FEMTOSECONDS)]);
@@ -72,7 +72,7 @@ fn timers_that_stand_in_for_pit_and_rtc_are_left_alone() {
 }
 
 #[test]
-fn what_tells_no_possible_period_is_no_hpet() {
+fn an_impossible_period_means_no_hpet() {
     for period in [0, LONGEST_PERIOD_FEMTOSECONDS + 1, u32::MAX] {
         assert_eq!(choice(&Hpet::new(&[0x0080_0000]).with(PERIOD, period), |_| true), None);
     }
@@ -108,7 +108,7 @@ fn a_time_that_is_too_short_or_too_long_is_bounded() {
 #[test]
 fn an_image_that_takes_over_silences_whatever_was_armed() {
     let hpet = Hpet::new(&[0x0080_0000; 3]).with(of(0), INTERRUPTS | PERIODIC).with(of(2), INTERRUPTS);
-    silence(&hpet);
+    disable_all(&hpet);
     assert!((0..3).all(|timer| hpet.read(of(timer)) & INTERRUPTS == 0));
     assert_eq!(hpet.read(of(0)), PERIODIC, "nothing else changes");
 }

@@ -46,7 +46,7 @@ impl<'a> Entries<'a> {
         Self { archive, offset_bytes: 0 }
     }
 
-    /// The next entry; `None` at the trailer.
+    /// Returns the next entry; `None` at the trailer.
     pub fn next(&mut self) -> Result<Option<Entry<'a>>, BundleError> {
         let start = self.offset_bytes;
         let nameless = |problem| BundleError { entry: String::new(), offset_bytes: start, problem };
@@ -87,7 +87,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// The number at `index` of a header.
+/// Returns the number at `index` of a header.
 fn number(header: &[u8], index: usize, field: HeaderField) -> Result<usize, Problem> {
     let start = MAGIC.len() + index * NUMBER_BYTES;
     let digits = header.get(start..start + NUMBER_BYTES).unwrap_or_default();
@@ -96,7 +96,7 @@ fn number(header: &[u8], index: usize, field: HeaderField) -> Result<usize, Prob
     text.and_then(|text| usize::from_str_radix(text, 16).ok()).ok_or(Problem::BadNumber(field))
 }
 
-/// The text before the zero that ends a name.
+/// Returns the text before the zero that ends a name.
 fn name(bytes: &[u8]) -> Result<&str, Problem> {
     let Some((0, text)) = bytes.split_last() else { return Err(Problem::BadName) };
     if text.contains(&0) {

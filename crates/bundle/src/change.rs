@@ -57,7 +57,7 @@ impl fmt::Display for Refused {
 }
 
 impl Settings {
-    /// The configuration with these settings.
+    /// Returns the configuration with these settings.
     ///
     /// # Errors
     /// A setting that is not possible, or not while the guest runs.
@@ -83,7 +83,7 @@ impl Settings {
 }
 
 impl Manifest {
-    /// Its content as the archive's first entry has it.
+    /// Returns its content as the archive's first entry has it.
     pub fn to_content(&self) -> Vec<u8> {
         encode_manifest(self)
     }
@@ -140,7 +140,7 @@ impl Manifest {
         })
     }
 
-    /// The manifest without the files that nobody needs.
+    /// Returns the manifest without the files that no guest needs.
     #[must_use]
     pub fn with_needed_files(mut self) -> Self {
         let mut files = mem::take(&mut self.files);
@@ -157,7 +157,7 @@ impl Manifest {
 }
 
 impl GuestConfig {
-    /// The files that it names.
+    /// Returns the files that it names.
     pub fn files(&self) -> impl Iterator<Item = &String> {
         [&self.kernel].into_iter().chain(&self.initrd).chain(&self.modules)
     }

@@ -42,7 +42,7 @@ impl Crc32 {
         self.value = rest.iter().fold(value, |value, &byte| value >> 8 ^ tables[0][usize::from(value as u8 ^ byte)]);
     }
 
-    /// The checksum of all pieces.
+    /// Returns the checksum of all pieces.
     pub fn value(&self) -> u32 {
         !self.value
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writing a bundle a piece at a time, into memory of its length: on a host whose guests run meanwhile.
+//! Writing a bundle a piece at a time, into memory of its length: on a host with guests that run meanwhile.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use crate::write::{append, append_head, pad};
 
 /// The writer of a bundle.
 pub struct Composer {
-    /// What is left to write, the next one last.
+    /// The parts that are left to write, the next one last.
     left: Vec<Part>,
     /// Bytes of the next one that are written.
     written: usize,
@@ -24,7 +24,7 @@ pub struct Composer {
 enum Part {
     /// Headers and padding.
     Text(Vec<u8>),
-    /// The content of a file of so many bytes.
+    /// The content of a file, and its length in bytes.
     File(String, usize),
 }
 
@@ -42,7 +42,7 @@ impl Part {
 }
 
 impl Composer {
-    /// A writer of this manifest, and of the files that it lists.
+    /// Returns a writer of this manifest, and of the files that it lists.
     pub fn new(manifest: &Manifest) -> Self {
         let (mut parts, mut text) = (Vec::new(), Vec::new());
         append(&mut text, MANIFEST_NAME, &manifest.to_content());
@@ -63,12 +63,12 @@ impl Composer {
         Self { left: parts, written: 0, offset: 0, bytes }
     }
 
-    /// The bundle's length in bytes.
+    /// Returns the bundle's length in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Writes at most so many bytes; returns whether all of the bundle is there. `file` finds a file's bytes.
+    /// Writes at most `most` bytes; returns whether all of the bundle is there. `file` finds a file's bytes.
     ///
     /// # Errors
     /// A file is not there, or `into` is too short for it.

@@ -13,11 +13,11 @@ pub struct ControlKeyConfig {
     pub name: String,
     /// The Ed25519 public key. The first eight bytes differ from those of all others.
     pub key: [u8; 32],
-    /// What its holder may do.
+    /// The role of its holder.
     pub role: ControlRole,
 }
 
-/// What the holder of a control key may do. Each role includes those before it.
+/// The rights of a control key's holder. Each role includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ControlRole {

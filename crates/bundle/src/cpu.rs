@@ -35,12 +35,12 @@ const ALL: [(CpuModel, &str); 6] = [
 ];
 
 impl CpuModel {
-    /// The model's name; `None` for the host's CPU.
+    /// Returns the model's name; `None` for the host's CPU.
     pub fn model(self) -> Option<&'static str> {
         ALL.iter().find(|(model, _)| *model == self).map(|(_, name)| *name)
     }
 
-    /// Its number in a manifest.
+    /// Returns its number in a manifest.
     pub(crate) fn number(self) -> u32 {
         self as u32
     }

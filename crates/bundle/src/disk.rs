@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the manifest states of disks.
+//! The manifest's entries for disks.
 
 use alloc::string::String;
 
@@ -18,16 +18,16 @@ pub struct DiskConfig {
     pub is_read_only: bool,
     /// True if writes are acknowledged before they are stable, as long as the guest does not flush.
     pub is_write_back: bool,
-    /// After so many seconds without an answer a request fails.
+    /// The time in seconds without an answer after which a request fails.
     pub timeout_s: u32,
     /// Its serial number.
     pub serial: String,
-    /// What the guest may ask for in a second.
+    /// The limits of the guest's requests in a second.
     #[serde(skip)]
     pub limits: DiskLimits,
 }
 
-/// What a guest may ask of a disk in a second; `None`: anything.
+/// The limits of a guest's requests to a disk in a second; `None`: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskLimits {
     /// Requests.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a manifest states of a file.
+//! The manifest's entry for a file.
 
 use alloc::string::String;
 

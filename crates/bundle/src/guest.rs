@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the manifest states of a guest.
+//! The manifest's entry for a guest.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -59,7 +59,7 @@ pub struct GuestConfig {
     /// The CPU that it sees.
     #[serde(skip)]
     pub cpu: CpuModel,
-    /// What its SMBIOS tables state.
+    /// The content of its SMBIOS tables.
     #[serde(skip)]
     pub smbios: SmbiosConfig,
     /// Its disks.
@@ -83,7 +83,7 @@ pub struct AssignedConfig {
     pub selector: String,
     /// True if the guest gets it even where nothing can reset it.
     pub without_reset: bool,
-    /// How many virtual functions of it (SR-IOV) the guest may enable; at most
+    /// Number of its virtual functions (SR-IOV) that the guest may enable; at most
     /// [`VIRTUAL_FUNCTIONS`](crate::limits::VIRTUAL_FUNCTIONS).
     #[serde(skip)]
     pub virtual_functions: u8,
@@ -98,9 +98,9 @@ impl GuestConfig {
         self.smbios.is_stated() || self.cpu != CpuModel::Host
     }
 
-    /// A number that differs where what the bundle states of a guest differs: FNV-1a over its encoding. 0 if it cannot
-    /// be encoded. Without functions, without virtio, network and socket devices and disks, without keys of SMBIOS and
-    /// a CPU model, it is the number that release 0.1.0 computes.
+    /// Returns a number that differs where the bundle's entry for a guest differs: FNV-1a over its encoding. 0 if it
+    /// cannot be encoded. Without functions, without virtio, network and socket devices and disks, without keys of
+    /// SMBIOS and a CPU model, it is the number that release 0.1.0 computes.
     pub fn digest(&self) -> u64 {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x100_0000_01b3;
@@ -150,7 +150,7 @@ impl GuestConfig {
     }
 }
 
-/// The host's action on a guest whose kernel has panicked or hangs.
+/// The host's action when a guest's kernel has panicked or hangs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnPanic {
@@ -162,8 +162,7 @@ pub enum OnPanic {
     Stop,
     /// It starts again.
     Reset,
-    /// It is kept where it is until its memory has been fetched (`baton vm dump`) and the operator says how it goes
-    /// on.
+    /// It is kept as it is until its memory has been fetched (`baton vm dump`) and the operator decides how it goes on.
     Dump,
     /// Nothing, and it is not watched: for kernels that wait in delay loops for long. A panic that it reports is
     /// reported.
@@ -180,18 +179,18 @@ impl OnPanic {
         (Self::Ignore, "ignore"),
     ];
 
-    /// The action of this word.
+    /// Returns the action of this word.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::WORDS.into_iter().find(|(_, its)| *its == word).map(|(action, _)| action)
     }
 
-    /// Its word.
+    /// Returns its word.
     pub fn word(self) -> &'static str {
         Self::WORDS.into_iter().find(|(action, _)| *action == self).map_or("", |(_, word)| word)
     }
 }
 
-/// A guest's performance counters: the vendor whose they are is the one that its CPU shows.
+/// A guest's performance counters. Their vendor is that of its CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pmu {

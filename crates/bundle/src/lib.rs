@@ -14,7 +14,7 @@
 //! The manifest lists every file with its length and CRC-32, so that the files can be checked one by one. The first
 //! entry holds, little endian:
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 4 | [`MANIFEST_MAGIC`] |
 //! | 2 | its version, from [`OLDEST_MANIFEST_VERSION`] to [`MANIFEST_VERSION`] |
@@ -22,8 +22,8 @@
 //! | 4 | CRC-32 (ISO HDLC) of the bytes above |
 //!
 //! [`Bundle::parse`] reads headers and manifest only: its cost does not grow with the size of the files, because every
-//! millisecond at boot is counted. [`Bundle::verify`] checks one file's bytes; [`Bundle::guest_files`] finds what a
-//! guest needs, so that a guest whose file is missing does not keep the others from running.
+//! millisecond at boot is counted. [`Bundle::verify`] checks one file's bytes; [`Bundle::guest_files`] finds the
+//! files of one guest, so that a missing file does not keep other guests from running.
 //!
 //! A host's configuration changes while it runs ([`Settings`], [`Manifest::add`], [`Manifest::remove`]). The next image
 //! gets it as a bundle, which [`Composer`] writes a piece at a time.

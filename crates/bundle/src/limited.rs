@@ -31,7 +31,7 @@ impl Manifest {
         Limited { disks: self.guests.iter().map(GuestConfig::disk_limits).collect() }
     }
 
-    /// The manifest with these limits; `None` if they are of other disks.
+    /// Returns the manifest with these limits; `None` if they are of other disks.
     pub(crate) fn with_limited(mut self, limited: Limited) -> Option<Self> {
         if limited.disks.len() != self.guests.len() {
             return None;

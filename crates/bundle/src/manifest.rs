@@ -32,7 +32,7 @@ pub(crate) const VERSION_10: u16 = 10;
 pub(crate) const VERSION_11: u16 = 11;
 pub(crate) const VERSION_12: u16 = 12;
 
-/// Oldest version that is written and read: that of release 0.1.0. A manifest that says nothing newer is written in
+/// Oldest version that is written and read: that of release 0.1.0. A manifest with no newer entry is written in
 /// the oldest one that can, so that an update can lead to an image of that release and back.
 pub const OLDEST_MANIFEST_VERSION: u16 = 4;
 
@@ -121,7 +121,7 @@ impl Manifest {
         Sockets { vsock: self.guests.iter().map(|guest| VsockConfig::list(guest.vsock.as_ref())).collect() }
     }
 
-    /// The manifest with these socket devices; `None` if they are of other guests.
+    /// Returns the manifest with these socket devices; `None` if they are of other guests.
     pub(crate) fn with_sockets(mut self, sockets: Sockets) -> Option<Self> {
         let is_of_these = sockets.vsock.len() == self.guests.len();
         self.guests.iter_mut().zip(sockets.vsock).for_each(|(guest, list)| guest.vsock = VsockConfig::of_list(list));
@@ -142,7 +142,7 @@ impl Manifest {
         Lines { gsis: self.guests.iter().map(of).collect() }
     }
 
-    /// The manifest with these lines; `None` if they are of other guests, or of other functions.
+    /// Returns the manifest with these lines; `None` if they are of other guests, or of other functions.
     pub(crate) fn with_lines(mut self, lines: Lines) -> Option<Self> {
         let is_of_these = |(guest, gsis): (&GuestConfig, &Vec<_>)| guest.functions.len() == gsis.len();
         if self.guests.len() != lines.gsis.len() || !self.guests.iter().zip(&lines.gsis).all(is_of_these) {
@@ -174,7 +174,7 @@ impl Manifest {
         VirtualFunctions { numbers: self.guests.iter().map(of).collect() }
     }
 
-    /// The manifest with these virtual functions; `None` if they are of other functions.
+    /// Returns the manifest with these virtual functions; `None` if they are of other functions.
     pub(crate) fn with_virtual_functions(mut self, added: &VirtualFunctions) -> Option<Self> {
         if added.numbers.len() != self.guests.len() {
             return None;
@@ -192,7 +192,7 @@ impl Manifest {
         Disks { disks: self.guests.iter().map(|guest| guest.disks.clone()).collect() }
     }
 
-    /// The manifest with these disks; `None` if they are of other guests.
+    /// Returns the manifest with these disks; `None` if they are of other guests.
     pub(crate) fn with_disks(mut self, added: Disks) -> Option<Self> {
         let is_of_these = added.disks.len() == self.guests.len();
         self.guests.iter_mut().zip(added.disks).for_each(|(guest, disks)| guest.disks = disks);
@@ -204,7 +204,7 @@ impl Manifest {
         Networks { networks: self.host.networks.clone(), nics }
     }
 
-    /// The manifest with these networks; `None` if they are of other guests.
+    /// Returns the manifest with these networks; `None` if they are of other guests.
     pub(crate) fn with_networks(mut self, networks: Networks) -> Option<Self> {
         self.host.networks = networks.networks;
         let is_of_these = networks.nics.len() == self.guests.len();
@@ -218,7 +218,7 @@ impl Manifest {
         AddedLater { virtio: guests.iter().map(|guest| guest.virtio).collect() }
     }
 
-    /// The manifest with these fields; `None` if they are of other guests.
+    /// Returns the manifest with these fields; `None` if they are of other guests.
     pub(crate) fn with_later(mut self, added: AddedLater) -> Option<Self> {
         if added.virtio.is_empty() {
             return Some(self);
@@ -235,7 +235,7 @@ impl Manifest {
         Added { allow_downgrade: self.host.allow_downgrade, functions }
     }
 
-    /// The manifest with these fields; `None` if they are of other guests.
+    /// Returns the manifest with these fields; `None` if they are of other guests.
     pub(crate) fn with(mut self, added: Added) -> Option<Self> {
         self.host.allow_downgrade = added.allow_downgrade;
         if added.functions.is_empty() {
@@ -246,7 +246,7 @@ impl Manifest {
         is_of_these.then_some(self)
     }
 
-    /// The oldest version that can express this manifest.
+    /// Returns the oldest version that can express this manifest.
     pub(crate) fn version(&self) -> u16 {
         let has_nics = self.guests.iter().any(|guest| !guest.nics.is_empty());
         let mut functions = self.guests.iter().flat_map(|guest| &guest.functions);
@@ -278,7 +278,7 @@ impl Manifest {
         ControlFields { keys: self.host.control_keys.clone(), is_serial_open: self.host.is_serial_open }
     }
 
-    /// The manifest with these keys.
+    /// Returns the manifest with these keys.
     pub(crate) fn with_control_fields(mut self, fields: ControlFields) -> Self {
         (self.host.control_keys, self.host.is_serial_open) = (fields.keys, fields.is_serial_open);
         self
@@ -295,6 +295,6 @@ pub enum WhenDone {
     /// It powers the machine off.
     #[serde(rename = "poweroff")]
     PowerOff,
-    /// It leaves the emulator through QEMU's isa-debug-exit, telling whether every guest ended well.
+    /// It leaves the emulator through QEMU's isa-debug-exit, with a value that states whether every guest ended well.
     DebugExit,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the manifest states of networks and of the devices on them.
+//! The manifest's entries for networks and the devices on them.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -44,7 +44,7 @@ pub enum NicVlans {
 }
 
 impl NicVlans {
-    /// Every one of them.
+    /// Returns all of them.
     pub fn all(&self) -> &[u16] {
         match self {
             Self::Access(vlan) => core::slice::from_ref(vlan),

@@ -52,8 +52,8 @@ pub struct GuestFiles<'a> {
 }
 
 impl<'a> Bundle<'a> {
-    /// Reads the archive's headers and the manifest. The files' bytes are not checked: see [`Self::verify`]. Whatever
-    /// follows the trailer is ignored.
+    /// Reads the archive's headers and the manifest. The files' bytes are not checked: see [`Self::verify`]. Bytes
+    /// behind the trailer are ignored.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, BundleError> {
         let mut entries = Entries::new(bytes);
         let first = entries.next()?;
@@ -97,12 +97,12 @@ impl<'a> Bundle<'a> {
         &self.manifest
     }
 
-    /// A file's bytes, not verified.
+    /// Returns a file's bytes, not verified.
     pub fn file(&self, name: &str) -> Result<&'a [u8], BundleError> {
         self.find(name).map(|(_, file)| file.entry.content)
     }
 
-    /// A file's bytes, once their checksum is what the manifest states. Costs a pass over the file.
+    /// Returns a file's bytes, after a check of the manifest's checksum. Costs a pass over the file.
     pub fn verify(&self, name: &str) -> Result<&'a [u8], BundleError> {
         let (_, File { entry, crc32: stated }) = self.find(name)?;
         let computed = crc32(entry.content);
@@ -113,7 +113,7 @@ impl<'a> Bundle<'a> {
         Err(BundleError { entry: entry.name.to_string(), offset_bytes: entry.offset_bytes, problem })
     }
 
-    /// Everything `guest` names, not verified.
+    /// Returns all files that `guest` names, not verified.
     pub fn guest_files(&self, guest: &GuestConfig) -> Result<GuestFiles<'a>, BundleError> {
         let module = |name: &String| self.find(name).map(|(name, file)| (name, file.entry.content));
         Ok(GuestFiles {
@@ -123,7 +123,7 @@ impl<'a> Bundle<'a> {
         })
     }
 
-    /// Everything `guest` names, once every checksum is what the manifest states. Costs a pass over the files.
+    /// Returns all files that `guest` names, after a check of every checksum. Costs a pass over the files.
     pub fn verified_guest_files(&self, guest: &GuestConfig) -> Result<GuestFiles<'a>, BundleError> {
         let names = [&guest.kernel].into_iter().chain(&guest.initrd).chain(&guest.modules);
         names.into_iter().try_for_each(|name| self.verify(name).map(drop))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the manifest states for a guest's SMBIOS tables.
+//! The manifest's entry for a guest's SMBIOS tables.
 
 use alloc::string::{String, ToString};
 use core::iter;
@@ -17,7 +17,7 @@ pub struct SmbiosConfig(pub(crate) String);
 const SEPARATOR: char = '\0';
 
 impl SmbiosConfig {
-    /// The keys with these values. No text holds a zero.
+    /// Returns the keys with these values. No text holds a zero.
     pub fn new<'a>(
         uuid: Option<Uuid>,
         serial: Option<&'a str>,
@@ -40,22 +40,22 @@ impl SmbiosConfig {
         !self.0.is_empty()
     }
 
-    /// The system's UUID; `None`: the one derived from the guest's name.
+    /// Returns the system's UUID; `None`: the one derived from the guest's name.
     pub fn uuid(&self) -> Option<Uuid> {
         self.part(0)?.parse().ok()
     }
 
-    /// The UUID of a guest with this name.
+    /// Returns the UUID of a guest with this name.
     pub fn uuid_of(&self, guest: &str) -> Uuid {
         self.uuid().unwrap_or_else(|| Uuid::derived(guest))
     }
 
-    /// The system's serial number; `None`: the UUID as text.
+    /// Returns the system's serial number; `None`: the UUID as text.
     pub fn serial(&self) -> Option<&str> {
         self.part(1)
     }
 
-    /// The OEM strings, in this order.
+    /// Returns the OEM strings, in this order.
     pub fn oem_strings(&self) -> impl Iterator<Item = &str> {
         self.0.split(SEPARATOR).skip(2)
     }

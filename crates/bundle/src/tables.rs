@@ -27,7 +27,7 @@ impl Manifest {
         }
     }
 
-    /// The manifest with these; `None` if they are of other guests, or a CPU model is unknown.
+    /// Returns the manifest with these; `None` if they are of other guests, or a CPU model is unknown.
     pub(crate) fn with_tables(mut self, tables: Tables) -> Option<Self> {
         if [tables.smbios.len(), tables.cpus.len()] != [self.guests.len(); 2] {
             return None;

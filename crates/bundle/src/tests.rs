@@ -18,7 +18,7 @@ use std::vec::Vec;
 
 use crate::*;
 
-/// A guest that uses three of the sample's files.
+/// Returns a guest that uses three of the sample's files.
 fn debian() -> GuestConfig {
     GuestConfig {
         name: "debian".to_string(),
@@ -60,7 +60,7 @@ fn sample() -> Vec<u8> {
     write::build(HOST, vec![debian()], &FILES).expect("the sample is good")
 }
 
-/// An archive around any manifest, as no careful writer would make it.
+/// Returns an archive around any manifest, as no careful writer would make it.
 fn archive(manifest: &[u8], files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut archive = Vec::new();
     write::append(&mut archive, MANIFEST_NAME, manifest);
@@ -71,7 +71,7 @@ fn archive(manifest: &[u8], files: &[(&str, &[u8])]) -> Vec<u8> {
     archive
 }
 
-/// A manifest's content with `guests` and no files.
+/// Returns a manifest's content with `guests` and no files.
 fn manifest(guests: Vec<GuestConfig>) -> Vec<u8> {
     write::encode_manifest(&Manifest { host: HOST, guests, files: vec![] })
 }

@@ -6,7 +6,7 @@ use core::str::FromStr;
 
 /// Characters of the text form, hyphens included.
 const TEXT_BYTES: usize = 36;
-/// Where its hyphens are.
+/// Positions of its hyphens.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
 /// A UUID, its bytes in the order of its text form.
@@ -23,8 +23,8 @@ pub enum NotAUuid {
 }
 
 impl Uuid {
-    /// The UUID of a guest that has none in the configuration. It depends on nothing but the name, so that it stays the
-    /// same over restarts. Its version is 8, which leaves the other bits to the maker (section 5.8).
+    /// Returns the UUID of a guest that has none in the configuration. It depends on nothing but the name, so that it
+    /// stays the same over restarts. Its version is 8, which leaves the other bits to the maker (section 5.8).
     pub fn derived(guest: &str) -> Self {
         // FNV-1a, 128 bits.
         const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
@@ -36,7 +36,7 @@ impl Uuid {
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub const fn bytes(self) -> [u8; 16] {
         self.0
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the manifest states of socket devices.
+//! The manifest's entries for socket devices.
 
 use alloc::vec::Vec;
 
@@ -13,12 +13,12 @@ pub struct VsockConfig {
 }
 
 impl VsockConfig {
-    /// The identifier, and then those of the peers: one list, since a reader of another structure is larger.
+    /// Returns the identifier, and then those of the peers: one list, since a reader of another structure is larger.
     pub(crate) fn list(config: Option<&Self>) -> Vec<u32> {
         config.into_iter().flat_map(|config| core::iter::once(&config.cid).chain(&config.peers)).copied().collect()
     }
 
-    /// The reverse; an empty list is no device.
+    /// Reads the list of [`list`](Self::list); an empty one is no device.
     pub(crate) fn of_list(mut list: Vec<u32>) -> Option<Self> {
         (!list.is_empty()).then(|| Self { cid: list.remove(0), peers: list })
     }

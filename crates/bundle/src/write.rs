@@ -43,7 +43,7 @@ pub fn build(host: HostConfig, guests: Vec<GuestConfig>, files: &[(&str, &[u8])]
     Ok(archive)
 }
 
-/// The content of the first entry.
+/// Returns the content of the first entry.
 pub(crate) fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
     let mut content = MANIFEST_MAGIC.to_vec();
     let version = manifest.version();
@@ -81,7 +81,7 @@ pub(crate) fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
     content
 }
 
-/// The content with a value behind it.
+/// Returns the content with a value behind it.
 fn extended<T: Serialize>(content: Vec<u8>, value: &T) -> Vec<u8> {
     // A vector takes everything.
     postcard::to_extend(value, content).unwrap_or_default()

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The last words: what guests have written and what has happened, sent before the machine goes.
+//! The last words: output of guests and events, sent before the machine is reset or loses power.
 //!
 //! ```text
 //! guests' rings, events ─gather─▶ queue ─send─▶ UART's FIFO ─▶ the line
 //! ```
 //!
-//! Each arrow may leave something behind when the machine goes: the queue holds less than the rings, the UART takes
-//! less than the queue holds, and what is in its FIFO is lost with the power. `tests/last_words` shows each loss.
+//! Each arrow may leave something behind when the machine is reset or loses power: the queue holds less than the rings,
+//! the UART takes less than the queue holds, and the contents of its FIFO are lost with the power. `tests/last_words`
+//! shows each loss.
 
 /// Rounds at most: each sends a full queue, and the consoles of all guests hold no more.
 const MOST_ROUNDS: u32 = 64;
@@ -15,12 +16,12 @@ const MOST_ROUNDS: u32 = 64;
 pub trait Outlet {
     /// Returns true if a client has subscribed.
     fn has_subscriber(&self) -> bool;
-    /// Sends events and consoles from now on as if somebody had subscribed to them: a client that is about to do so has
+    /// Sends events and consoles from now on as if a client had subscribed to them: a client that is about to do so has
     /// opened the line.
     fn open_streams(&mut self);
     /// Sends again to a UART that was given up because it stood still.
     fn retry(&mut self);
-    /// Queues what is new, as far as there is room.
+    /// Queues new events and output, as far as there is room.
     fn gather(&mut self);
     /// Returns true if nothing is queued.
     fn is_empty(&self) -> bool;

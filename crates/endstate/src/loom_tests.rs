@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every interleaving of CPUs that fail at once, and of one that stops while another looks.
+//! Every interleaving of CPUs that fail at once, and of one that stops while another polls.
 
 use loom::model;
 use loom::sync::Arc;
 use loom::thread;
 
-use crate::{CpuSet, Descent, Ending, Limits, Role, Step, Stopper, stop_others};
+use crate::{CpuSet, EndProgress, Ending, Limits, Role, Step, Stopper, stop_others};
 
 #[test]
 fn of_two_that_fail_at_once_one_owns_the_end_and_names_the_other() {
@@ -55,10 +55,10 @@ fn a_cpu_seen_stopped_is_seen_to_have_failed() {
     });
 }
 
-/// Time passes with every look; who is interrupted is another thread.
-struct Looks(u64);
+/// Time passes with every poll; the interrupted CPU is another thread.
+struct Polls(u64);
 
-impl Stopper for Looks {
+impl Stopper for Polls {
     fn now(&mut self) -> u64 {
         self.0 += 1;
         self.0
@@ -82,8 +82,8 @@ fn a_cpu_that_answers_at_any_moment_is_counted_once() {
             thread::spawn(move || ending.has_stopped(1))
         };
         let others = CpuSet::from_iter([1]);
-        let call = stop_others(&ending, others, &mut Looks(0), Limits { interrupt_ticks: 2, nmi_ticks: 2, looks: 3 });
-        let times = [call.by_interrupt, call.by_nmi, call.silent].iter().filter(|set| set.contains(1)).count();
+        let call = stop_others(&ending, others, &mut Polls(0), Limits { interrupt_ticks: 2, nmi_ticks: 2, polls: 3 });
+        let times = [call.by_interrupt, call.by_nmi, call.unresponsive].iter().filter(|set| set.contains(1)).count();
         assert_eq!(times, 1, "{call:?}");
         other.join().unwrap();
     });
@@ -92,32 +92,32 @@ fn a_cpu_that_answers_at_any_moment_is_counted_once() {
 #[test]
 fn a_step_hangs_when_it_is_found_three_times_and_each_step_is_counted_again() {
     model(|| {
-        let descent = Descent::new();
+        let progress = EndProgress::new();
         for step in [Step::Stop, Step::Report] {
-            descent.enter(step);
-            assert_eq!([(); 3].map(|()| descent.note_found()), [false, false, true], "{step:?}");
+            progress.enter(step);
+            assert_eq!([(); 3].map(|()| progress.note_found()), [false, false, true], "{step:?}");
         }
-        descent.fall();
-        assert!(!descent.note_found(), "the step after one that hangs has its own time");
+        progress.fail_step();
+        assert!(!progress.note_found(), "the step after one that hangs has its own time");
     });
 }
 
 #[test]
-fn a_failure_within_the_end_costs_its_step_and_only_the_first_says_so() {
+fn a_failure_within_the_end_costs_its_step_and_only_the_first_is_printed() {
     model(|| {
-        let descent = Descent::new();
-        descent.enter(Step::Report);
-        let first = descent.fall();
+        let progress = EndProgress::new();
+        progress.enter(Step::Report);
+        let first = progress.fail_step();
         assert_eq!((first.failed, first.resume, first.may_print), (Step::Report, Step::Epitaph, true));
-        let second = descent.fall();
+        let second = progress.fail_step();
         assert_eq!((second.failed, second.resume, second.may_print), (Step::Epitaph, Step::Flush, false));
-        assert_eq!(descent.fall().resume, Step::LastWords);
-        assert_eq!(descent.fall().resume, Step::Notify);
-        assert_eq!(descent.fall().resume, Step::Rest);
-        assert_eq!(descent.fall().resume, Step::Leave, "the machine is reset or left all the same");
+        assert_eq!(progress.fail_step().resume, Step::LastWords);
+        assert_eq!(progress.fail_step().resume, Step::Notify);
+        assert_eq!(progress.fail_step().resume, Step::Rest);
+        assert_eq!(progress.fail_step().resume, Step::Leave, "the machine is reset or left all the same");
         for _ in 0..10 {
-            descent.fall();
+            progress.fail_step();
         }
-        assert_eq!(descent.step(), Step::Halt, "there is an end to it");
+        assert_eq!(progress.step(), Step::Halt, "there is an end to it");
     });
 }

@@ -4,9 +4,9 @@
 /// The action after the report of the host's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The owner spins in delays, interrupts on: the baseline, what Linux does.
+    /// The owner spins in delays, interrupts enabled: the baseline, as Linux does.
     Spin,
-    /// Every CPU halts, interrupts on.
+    /// Every CPU halts, interrupts enabled.
     Halt,
     /// As [`Self::Halt`], and after this time the machine is reset.
     Reboot {
@@ -32,7 +32,7 @@ impl Action {
         if self == Self::Spin && is_owner { Rest::Spin } else { Rest::Halt }
     }
 
-    /// For a place that holds a number: 0 to 2, and 3 + seconds.
+    /// Returns it as a number, for storage in a word: 0 to 2, and 3 + seconds.
     pub const fn to_number(self) -> u32 {
         match self {
             Self::Spin => 0,
@@ -42,7 +42,7 @@ impl Action {
         }
     }
 
-    /// The action behind a number.
+    /// Returns the action that a number stands for.
     pub const fn from_number(number: u32) -> Self {
         match number {
             0 => Self::Spin,

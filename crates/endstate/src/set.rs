@@ -16,7 +16,7 @@ pub struct CpuSet {
 }
 
 impl CpuSet {
-    /// Nobody.
+    /// No CPU.
     pub const EMPTY: Self = Self { words: [0; WORDS] };
 
     /// Adds one; a number that is too large is not kept.
@@ -26,19 +26,19 @@ impl CpuSet {
         }
     }
 
-    /// Takes one out.
+    /// Removes one.
     pub fn remove(&mut self, cpu: u32) {
         if let Some((word, bit)) = place(cpu) {
             self.words[word] &= !bit;
         }
     }
 
-    /// Returns whether it is in.
+    /// Returns whether a CPU is in the set.
     pub fn contains(&self, cpu: u32) -> bool {
         place(cpu).is_some_and(|(word, bit)| self.words[word] & bit != 0)
     }
 
-    /// Returns whether nobody is in.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.words == [0; WORDS]
     }
@@ -48,18 +48,18 @@ impl CpuSet {
         self.words.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Everyone in it, in order.
+    /// Returns the CPUs in it, in order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + use<> {
         let copy = *self;
         (0..MAX_CPUS).filter(move |&cpu| copy.contains(cpu))
     }
 
-    /// Those in this set that are not in `other`.
+    /// Returns those in this set that are not in `other`.
     pub fn without(&self, other: &Self) -> Self {
         Self { words: core::array::from_fn(|at| self.words[at] & !other.words[at]) }
     }
 
-    /// Those in both.
+    /// Returns those in both.
     pub fn common(&self, other: &Self) -> Self {
         Self { words: core::array::from_fn(|at| self.words[at] & other.words[at]) }
     }
@@ -87,20 +87,20 @@ fn place(cpu: u32) -> Option<(usize, u64)> {
     (cpu < MAX_CPUS).then_some((cpu as usize / 64, 1 << (cpu % 64)))
 }
 
-/// A set that everyone may add to.
+/// A set that every CPU may add to.
 pub(crate) struct SharedSet {
     words: [AtomicU64; WORDS],
 }
 
 impl SharedSet {
     crate::sync::const_new! {
-        /// Nobody.
+        /// No CPU.
         {
             Self { words: [AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0)] }
         }
     }
 
-    /// Adds one. The CPU that sees it in sees what the adder did before.
+    /// Adds one. A CPU that sees it in the set also sees the adder's earlier writes.
     pub(crate) fn insert(&self, cpu: u32) {
         if let Some((word, bit)) = place(cpu) {
             self.words[word].fetch_or(bit, Ordering::AcqRel);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! NMIs and interrupts that nobody claims: they are counted, named and logged, and the host goes on.
+//! NMIs and interrupts that no handler claims: they are counted, named and logged, and the host goes on.
 //!
 //! The chipset reports two sources of an NMI at port 0x61 (NMI_SC, "NMI Status and Control"; Intel 9 Series PCH
 //! datasheet, section
@@ -41,7 +41,7 @@ pub enum NmiSource {
 }
 
 impl NmiSource {
-    /// The source, by what [`NMI_STATUS_PORT`] reads as.
+    /// Returns the source, from the value of [`NMI_STATUS_PORT`].
     pub const fn of(status: u8) -> Self {
         match (status & SERR != 0, status & IO_CHECK != 0) {
             _ if status == ABSENT => Self::Unknown,
@@ -52,7 +52,7 @@ impl NmiSource {
         }
     }
 
-    /// Its name, for people.
+    /// Returns its name, for people.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Serr => "PCI SERR#, now disabled",
@@ -62,7 +62,7 @@ impl NmiSource {
         }
     }
 
-    /// Returns what to write to [`NMI_STATUS_PORT`], which reads as `status`, so that it does not interrupt again.
+    /// Returns the value to write to [`NMI_STATUS_PORT`], which reads as `status`, so that it does not interrupt again.
     pub const fn disabled(self, status: u8) -> Option<u8> {
         let disable = match self {
             Self::Serr => DISABLE_SERR,
@@ -83,16 +83,16 @@ pub struct Strays {
     /// The next line of the log may be written from here on, in ticks.
     next_line: AtomicU64,
     /// Counted since the last line.
-    silent: AtomicU64,
+    unlogged: AtomicU64,
 }
 
-/// One that is to be logged.
+/// The counts of an event that is to be logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// Number of events, this one included.
     pub count: u64,
     /// Number of events after the last line of the log, which no line counts.
-    pub silent: u64,
+    pub unlogged: u64,
 }
 
 impl Strays {
@@ -102,7 +102,7 @@ impl Strays {
             count: AtomicU64::new(0),
             vector: AtomicU32::new(0),
             next_line: AtomicU64::new(0),
-            silent: AtomicU64::new(0),
+            unlogged: AtomicU64::new(0),
         }
     }
 
@@ -115,9 +115,9 @@ impl Strays {
         let until = now.saturating_add(interval);
         let claim = || self.next_line.compare_exchange(next, until, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if now >= next && claim() {
-            return Some(Notice { count, silent: self.silent.swap(0, Ordering::Relaxed) });
+            return Some(Notice { count, unlogged: self.unlogged.swap(0, Ordering::Relaxed) });
         }
-        self.silent.fetch_add(1, Ordering::Relaxed);
+        self.unlogged.fetch_add(1, Ordering::Relaxed);
         None
     }
 
@@ -126,7 +126,7 @@ impl Strays {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// The vector of the last one, if one has come.
+    /// Returns the vector of the last one, if one has come.
     pub fn last_vector(&self) -> Option<u8> {
         (self.count() > 0).then(|| self.vector.load(Ordering::Relaxed) as u8)
     }

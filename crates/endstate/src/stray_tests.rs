@@ -44,9 +44,12 @@ fn every_stray_is_counted_and_one_in_an_interval_is_logged() {
     let strays = Strays::new();
     assert_eq!((strays.count(), strays.last_vector()), (0, None));
     let noted: [Option<Notice>; 5] = core::array::from_fn(|at| strays.note(0x50 + at as u8, 100 + at as u64, 3));
-    assert_eq!(noted, [Some(Notice { count: 1, silent: 0 }), None, None, Some(Notice { count: 4, silent: 2 }), None]);
+    assert_eq!(
+        noted,
+        [Some(Notice { count: 1, unlogged: 0 }), None, None, Some(Notice { count: 4, unlogged: 2 }), None]
+    );
     assert_eq!((strays.count(), strays.last_vector()), (5, Some(0x54)));
-    assert_eq!(strays.note(0x20, u64::MAX, 3), Some(Notice { count: 6, silent: 1 }));
+    assert_eq!(strays.note(0x20, u64::MAX, 3), Some(Notice { count: 6, unlogged: 1 }));
 }
 
 #[test]

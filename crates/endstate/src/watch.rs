@@ -13,15 +13,15 @@ pub enum Command {
     Reboot,
     /// The log is printed from its beginning.
     PrintLog,
-    /// The registers are printed, and where every other CPU stood.
+    /// The registers are printed, and the place at which every other CPU stopped.
     PrintRegisters,
     /// The keys are printed.
     Help,
 }
 
 impl Command {
-    /// The command behind a key. What is none is nothing: a line full of noise must not reboot a machine by accident
-    /// more often than noise holds the one letter.
+    /// Returns the command of a key. Any other key does nothing: a line full of noise must not reboot a machine by
+    /// accident more often than noise holds the one letter.
     pub fn of_key(key: u8) -> Option<Self> {
         match key {
             b'b' => Some(Self::Reboot),
@@ -52,7 +52,7 @@ impl Watch {
         self.reboot_at
     }
 
-    /// Returns what the clock asks for.
+    /// Returns the command that is due by the clock.
     pub fn due(&self, now: u64) -> Option<Command> {
         self.reboot_at.filter(|&at| now >= at).map(|_| Command::Reboot)
     }

@@ -13,7 +13,7 @@ enum Manner {
     Masked(u64),
     /// Nothing.
     Gone,
-    /// It has failed and stopped by itself before anybody asks.
+    /// It has failed and stopped by itself before any CPU asks.
     FailedToo,
 }
 
@@ -65,7 +65,7 @@ impl Stopper for Model<'_> {
     }
 }
 
-const LIMITS: Limits = Limits { interrupt_ticks: 100, nmi_ticks: 50, looks: 100_000 };
+const LIMITS: Limits = Limits { interrupt_ticks: 100, nmi_ticks: 50, polls: 100_000 };
 
 fn manner() -> impl Strategy<Value = Manner> {
     prop_oneof![
@@ -88,7 +88,7 @@ proptest! {
         let others: CpuSet = (1..=manners.len() as u32).collect();
         let mut model = Model::new(&ending, &manners);
         let call = stop_others(&ending, others, &mut model, LIMITS);
-        let count = call.by_interrupt.count() + call.by_nmi.count() + call.silent.count();
+        let count = call.by_interrupt.count() + call.by_nmi.count() + call.unresponsive.count();
         prop_assert_eq!(count, others.count(), "each is in one set: {:?}", call);
         prop_assert!(model.now <= LIMITS.interrupt_ticks + LIMITS.nmi_ticks, "it took {}", model.now);
         for (at, manner) in manners.iter().enumerate() {
@@ -96,7 +96,7 @@ proptest! {
             match manner {
                 Manner::Prompt(0..=100) => prop_assert!(call.by_interrupt.contains(cpu), "{} {:?}", cpu, call),
                 Manner::Masked(0..=50) => prop_assert!(call.by_nmi.contains(cpu), "{} {:?}", cpu, call),
-                Manner::Gone => prop_assert!(call.silent.contains(cpu)),
+                Manner::Gone => prop_assert!(call.unresponsive.contains(cpu)),
                 Manner::FailedToo => {
                     prop_assert!(call.by_interrupt.contains(cpu) && !model.interrupted.contains(&cpu));
                     prop_assert!(ending.failed_too().contains(cpu));
@@ -113,9 +113,9 @@ fn a_clock_that_stands_still_ends_the_wait_all_the_same() {
     let ending = Ending::new();
     let manners = [Manner::Gone];
     let mut model = Model { is_clock_broken: true, ..Model::new(&ending, &manners) };
-    let limits = Limits { looks: 1000, ..LIMITS };
+    let limits = Limits { polls: 1000, ..LIMITS };
     let call = stop_others(&ending, [1].into_iter().collect(), &mut model, limits);
-    assert!(call.silent.contains(1) && model.pauses <= 2000);
+    assert!(call.unresponsive.contains(1) && model.pauses <= 2000);
 }
 
 #[test]

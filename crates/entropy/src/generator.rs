@@ -36,7 +36,7 @@ impl<S: Source> Generator<S> {
         Ok(Self { source, cipher, left: REQUESTS })
     }
 
-    /// Fills a buffer. The key is replaced first: what is filled does not follow from it.
+    /// Fills a buffer. The key is replaced first: the filled bytes do not follow from the new key.
     pub fn fill(&mut self, into: &mut [u8]) {
         let mut key = Seed::default();
         self.cipher.fill_bytes(&mut key);

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A CPU whose instructions give these words, `None` for a try without one.
+/// A CPU with instructions that return these words; `None` for a try without one.
 #[derive(Default)]
 struct Cpu {
     seeds: Option<Vec<Option<u64>>>,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory as it is, but with a bad table of CPUs: for self-tests of a host on machines whose tables are good.
+//! Memory as it is, but with a bad table of CPUs: for self-tests of a host on machines with good tables.
 //!
-//! The table is recognised when its name is read, which is the first that anybody reads of it. What is changed has a
-//! good checksum again, so that the table is believed.
+//! The table is recognised when its name is read, which any reader reads first. A changed table has a good checksum
+//! again, so that it is believed.
 
 use core::cell::RefCell;
 
@@ -20,13 +20,13 @@ pub enum Damage {
     Truncated,
     /// The second CPU has the identifier of the first.
     Duplicate,
-    /// The second CPU has an identifier that nobody has, the third one that means all.
+    /// The second CPU has an identifier that no CPU has, the third one that means all.
     Absurd,
 }
 
 /// An identifier that no CPU of a machine with fewer than 254 has.
-const NOBODY: u8 = 0xfe;
-const EVERYBODY: u8 = 0xff;
+const UNUSED_ID: u8 = 0xfe;
+const BROADCAST_ID: u8 = 0xff;
 /// Entries that are checked for CPUs.
 const MOST_ENTRIES: u32 = 512;
 
@@ -72,8 +72,8 @@ impl<'m> Damaged<'m> {
                 self.make_good(&mut patches, length);
             }
             (Damage::Absurd, &[_, (second, _), ref third @ ..]) => {
-                put(second, NOBODY);
-                third.first().into_iter().for_each(|&(third, _)| _ = put(third, EVERYBODY));
+                put(second, UNUSED_ID);
+                third.first().into_iter().for_each(|&(third, _)| _ = put(third, BROADCAST_ID));
                 self.make_good(&mut patches, length);
             }
             (Damage::Duplicate | Damage::Absurd, _) => {}
@@ -81,7 +81,7 @@ impl<'m> Damaged<'m> {
         patches
     }
 
-    /// Returns where the first three CPUs' identifiers stand, and which they are.
+    /// Returns the addresses of the first three CPUs' identifiers, and the identifiers.
     fn identifiers(&self, table: u64, length: u32) -> ArrayVec<(u32, u8), 3> {
         let mut found = ArrayVec::new();
         let mut offset = madt::MINIMUM_BYTES;

@@ -39,7 +39,7 @@ const HAS_RESET: u32 = 1 << 10;
 /// None of the PM1 blocks and no PM timer is there, whatever the fields state.
 const IS_HARDWARE_REDUCED: u32 = 1 << 20;
 
-/// Takes over what the table, and the DSDT that it points to, say.
+/// Adopts the content of the table, and of the DSDT that it points to.
 pub fn read(table: &Table<'_>, tables: &mut Tables) {
     let flags = table.u32(at::FLAGS).unwrap_or(0);
     if flags & IS_HARDWARE_REDUCED == 0 {

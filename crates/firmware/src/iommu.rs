@@ -2,7 +2,8 @@
 //! The tables that describe IOMMUs: IVRS (AMD I/O Virtualization Technology Specification, 48882 rev 3.10, section 5.2)
 //! and DMAR (Intel Virtualization Technology for Directed I/O, rev 4.1, chapter 8).
 //!
-//! Here only their addresses are noted. The crate `iommu` reads them: what they describe depends on PCI bridges.
+//! Here only their addresses are noted. The crate `iommu` reads them: the devices that they describe depend on PCI
+//! bridges.
 
 use crate::table::{Signature, Table};
 use crate::{Fault, Tables};

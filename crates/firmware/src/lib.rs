@@ -14,22 +14,22 @@
 //! pointers, and takes their lengths as given; the handful of fixed layouts needed here is smaller than that seam, and
 //! this way the whole of it is tested and fuzzed on a laptop.
 //!
-//! Bad firmware is common and seldom fatal: a table that is missing or corrupt costs what it would have reported, and
-//! leaves a typed [`Problem`] in [`Tables::warnings`]. Only a machine without a usable root table is an [`Error`].
+//! Bad firmware is common and seldom fatal: a table that is missing or corrupt costs only its own content, and leaves a
+//! typed [`Problem`] in [`Tables::warnings`]. Only a machine without a usable root table is an [`Error`].
 //!
-//! | module | what | source |
+//! | module | content | source |
 //! |---|---|---|
 //! | [`root`] | root pointer, RSDT and XSDT | ACPI 6.5, sections 5.2.5 to 5.2.8 |
 //! | [`madt`] | CPUs, I/O APICs, interrupt overrides | 5.2.12 |
 //! | [`fadt`] | timer, sleep and reset registers | 5.2.9 |
 //! | [`sleep`] | the value that powers the machine off | 7.4.2, 20.2 |
-//! | [`power`] | what is written where to power off and to reset | 4.8.3 |
+//! | [`power`] | the register writes that power off and reset | 4.8.3 |
 //! | [`hpet`] | the high precision event timer | IA-PC HPET 1.0a, section 3.2.4 |
 //! | [`mcfg`] | PCI Express configuration space | PCI Firmware Specification 3.2, section 4.1.2 |
 //! | [`srat`] | which memory and CPUs are on which NUMA node | ACPI 6.5, section 5.2.16 |
 //! | [`iommu`] | where the tables of IOMMUs are | AMD 48882 rev 3.10, section 5.2; Intel VT-d rev 4.1, chapter 8 |
 //! | [`table`], [`register`] | one table's checked bytes; a generic address | 5.2.6, 5.2.3.2 |
-//! | [`tables`], [`problem`] | what is found; what was wrong | |
+//! | [`tables`], [`problem`] | the facts found; the faults found | |
 //! | [`damage`] | bad tables on good machines, for self-tests | |
 #![no_std]
 
@@ -73,7 +73,7 @@ use table::Table;
 ///
 /// # Errors
 /// Without a root pointer or a root table nothing is known: `tables` then holds the defaults of a PC and, in
-/// [`Tables::warnings`], what was met on the way.
+/// [`Tables::warnings`], the problems met on the way.
 pub fn discover(memory: &impl PhysicalMemory, rsdp: Option<u64>, tables: &mut Tables) -> Result<(), Error> {
     tables.clear();
     let root = root::find(memory, rsdp, tables)?;
@@ -90,11 +90,11 @@ pub fn discover(memory: &impl PhysicalMemory, rsdp: Option<u64>, tables: &mut Ta
     Ok(())
 }
 
-/// A table that is read, and by what.
+/// A table that is read, and its reader.
 struct Kind {
     signature: Signature,
     minimum_bytes: u32,
-    /// Most machines are well without.
+    /// Most machines do not have it.
     may_be_missing: bool,
     read: fn(&Table<'_>, &mut Tables),
 }

@@ -9,7 +9,7 @@ use crate::{Cpu, Fault, IoApic, Override, Tables};
 
 /// Offset of the entries in bytes.
 pub const MINIMUM_BYTES: u32 = 44;
-/// From this revision on (ACPI 6.3) a flag says that a CPU can be enabled later; it was reserved before.
+/// From this revision on (ACPI 6.3) a flag states that a CPU can be enabled later; it was reserved before.
 const ONLINE_CAPABLE_SINCE: u8 = 5;
 /// Bytes of the largest entry that is read.
 const ENTRY_BYTES: usize = 16;
@@ -27,8 +27,8 @@ pub fn read(table: &Table<'_>, tables: &mut Tables) {
     }
 }
 
-/// Takes over one entry; returns its length. An entry whose length cannot be believed is an error: what follows it
-/// cannot be found.
+/// Takes over one entry; returns its length. An entry with an impossible length is an error: the next one cannot be
+/// found.
 fn read_entry(table: &Table<'_>, offset: u32, tables: &mut Tables) -> Result<u8, Fault> {
     let truncated = Fault::TruncatedEntry { offset };
     let [kind, bytes] = table.array(offset).ok_or(truncated)?;
@@ -100,7 +100,7 @@ fn take_io_apic(entry: &[u8; 12], offset: u32, tables: &mut Tables) -> Result<()
     tables.io_apics.try_push(IoApic { id, address, gsi_base }).map_err(|_| Fault::NoRoom { offset })
 }
 
-/// Section 5.2.12.5. What conforms to the ISA bus (0) is active high and edge triggered; 2 is reserved.
+/// Section 5.2.12.5. "Conforms to the ISA bus" (0) means active high and edge triggered; 2 is reserved.
 fn take_override(entry: &[u8; 10], offset: u32, tables: &mut Tables) -> Result<(), Fault> {
     let [_, _, bus, irq, g0, g1, g2, g3, flags, _] = *entry;
     let (polarity, trigger) = (flags & 3, flags >> 2 & 3);

@@ -26,7 +26,7 @@ fn cpus_of_both_kinds_are_listed_in_order() {
 }
 
 #[test]
-fn that_a_cpu_can_come_later_is_believed_of_a_revision_that_can_say_it() {
+fn that_a_cpu_can_come_later_is_believed_of_a_revision_that_can_state_it() {
     for (revision, known) in [(0, 1), (1, 1), (4, 1), (5, 2), (u8::MAX, 2)] {
         let mut table = madt(0, &[local_apic(0, 1), local_apic(1, 2)]);
         table[8] = revision;
@@ -138,7 +138,7 @@ fn io_apics_beyond_the_list_are_warned_of() {
 }
 
 #[test]
-fn overrides_say_polarity_and_trigger() {
+fn overrides_state_polarity_and_trigger() {
     let entries = [wiring(0, 0, 2, 0), wiring(0, 5, 21, 0b0101), wiring(0, 9, 9, 0b1101), wiring(0, 10, 10, 0b0111)];
     let tables = read(0, &entries);
     let expected = [(0, 2, false, false), (5, 21, false, false), (9, 9, true, false), (10, 10, false, true)];

@@ -3,8 +3,8 @@
 
 /// The machine's physical memory, as the caller can reach it.
 pub trait PhysicalMemory {
-    /// Copies the `into.len()` bytes from physical `address` on. What is not memory of the machine, or not mapped, is
-    /// [`Unreadable`]; `into` is then unspecified. The addresses come from firmware and may be anything.
+    /// Copies the `into.len()` bytes from physical `address` on. An address that is not memory of the machine, or not
+    /// mapped, is [`Unreadable`]; `into` is then unspecified. The addresses come from firmware and may be anything.
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Unreadable>;
 }
 

@@ -54,7 +54,7 @@ pub struct Power {
 }
 
 impl Power {
-    /// Returns what the tables state.
+    /// Returns the settings that the tables state.
     pub fn new(tables: &Tables) -> Self {
         let (a, b) = (tables.sleep_s5_type, tables.sleep_s5_type_b);
         Self {
@@ -125,7 +125,7 @@ impl Power {
     }
 }
 
-/// Waits until something is so, at most so long.
+/// Waits until a condition holds, at most for a limit.
 fn wait<M: Machine>(machine: &mut M, limit_ms: u32, is_so: impl Fn(&mut M) -> bool) {
     for _ in 0..limit_ms {
         if is_so(machine) {

@@ -8,7 +8,7 @@ use super::{Machine, Power};
 use crate::testing::{fadt, generic};
 use crate::{Location, ResetRegister, SmiCommand, Tables};
 
-/// A machine whose registers hold what was written, and what is written to it. Reading a register that does not exist
+/// A machine with registers that hold the values written, and the writes to it. Reading a register that does not exist
 /// gives ones.
 #[derive(Default)]
 struct Model {

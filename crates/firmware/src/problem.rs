@@ -11,7 +11,7 @@ pub const MAX_TABLES: usize = 256;
 /// Nothing is known of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// There is no valid root pointer where it was reported to be, nor where a PC keeps it.
+    /// There is no valid root pointer at the reported address, nor where a PC keeps it.
     NoRootPointer,
     /// The root pointer is valid, the root table it points to is not.
     NoRootTable(Problem),

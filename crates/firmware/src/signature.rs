@@ -31,7 +31,7 @@ impl Signature {
     /// DMA remapping table: Intel's IOMMUs.
     pub const DMAR: Self = Self(*b"DMAR");
 
-    /// Returns what it costs not to have this table.
+    /// Returns the consequence of not having this table.
     pub(crate) const fn without_it(self) -> Option<&'static str> {
         Some(match self {
             Self::MADT => "only the CPU that booted is used",

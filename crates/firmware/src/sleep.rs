@@ -13,7 +13,7 @@
 //!                      PackageOp
 //! ```
 //!
-//! What looks like the name but is not followed by such a package (a reference to it, say) is passed over. A package
+//! Bytes that equal the name but are not followed by such a package (a reference to it, say) are passed over. A package
 //! that a method computes would need an interpreter and is not found.
 
 use crate::Fault;
@@ -58,7 +58,7 @@ pub fn find_s5(dsdt: &Table<'_>) -> Result<SleepTypes, Fault> {
     Err(Fault::NoSleepType)
 }
 
-/// The package whose name is at `offset`, if it is the definition of one.
+/// Returns the package named at `offset`, if that is the definition of one.
 fn package_of(dsdt: &Table<'_>, offset: u32) -> Option<SleepTypes> {
     let is_definition = match dsdt.array(offset.checked_sub(2)?)? {
         [_, NAME_OP] | [NAME_OP, ROOT_PREFIX] => true,
@@ -94,7 +94,7 @@ fn package_length(bytes: &[u8]) -> Option<(u32, usize)> {
     Some((high << 4 | u32::from(lead & 0xf), 1 + following))
 }
 
-/// A constant integer (section 20.2.3) and what follows it.
+/// Returns a constant integer (section 20.2.3) and the bytes after it.
 fn integer(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (&operator, rest) = bytes.split_first()?;
     let width = match operator {

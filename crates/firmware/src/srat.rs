@@ -26,7 +26,7 @@ pub fn read(table: &Table<'_>, tables: &mut Tables) {
     }
 }
 
-/// Takes over one entry; returns its length, without which what follows cannot be found.
+/// Takes over one entry; returns its length, without which the next one cannot be found.
 fn read_entry(table: &Table<'_>, offset: u32, tables: &mut Tables) -> Result<u8, Fault> {
     let truncated = Fault::TruncatedEntry { offset };
     let [kind, bytes] = table.array(offset).ok_or(truncated)?;
@@ -58,7 +58,7 @@ fn take_x2apic(entry: &[u8; 24], offset: u32, tables: &mut Tables) -> Result<(),
     take_cpu(word(8), word(4), word(12), offset, tables)
 }
 
-/// One that the MADT does not name runs nothing here: where it is does not matter.
+/// A CPU that the MADT does not name runs nothing here: its node does not matter.
 fn take_cpu(apic_id: u32, domain: u32, flags: u32, offset: u32, tables: &mut Tables) -> Result<(), Fault> {
     if flags & ENABLED == 0 || !tables.cpus.iter().any(|known| known.apic_id == apic_id) {
         return Ok(());
@@ -69,7 +69,7 @@ fn take_cpu(apic_id: u32, domain: u32, flags: u32, offset: u32, tables: &mut Tab
     Ok(())
 }
 
-/// Section 5.2.16.2. Non-volatile memory is none that the memory map offers.
+/// Section 5.2.16.2. Non-volatile memory is not offered by the memory map.
 fn take_memory(entry: &[u8; 32], offset: u32, tables: &mut Tables) -> Result<(), Fault> {
     let word = |at: usize| u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]]);
     let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One table's bytes, checked (ACPI 6.5, section 5.2.6).
 //!
-//! A [`Table`] is an address and a length whose bytes added up to zero when it was opened. Its fields are copied out
+//! A [`Table`] is an address and a length; its bytes added up to zero when it was opened. Its fields are copied out
 //! when asked for; one that lies past the length is absent, which is also how older, shorter revisions of a table read.
 //! The revision itself is believed only where it gives reserved bits a meaning: firmware is known to understate it.
 
@@ -77,7 +77,7 @@ impl<'m> Table<'m> {
         self.bytes
     }
 
-    /// Copies what there is from `offset` on, at most `into.len()` bytes; returns what was copied.
+    /// Copies the bytes from `offset` on, at most `into.len()`; returns the bytes copied.
     pub fn read_some<'b>(&self, offset: u32, into: &'b mut [u8]) -> Result<&'b [u8], Fault> {
         let left = self.bytes.saturating_sub(offset) as usize;
         let count = left.min(into.len());
@@ -120,7 +120,7 @@ pub(crate) fn signature_at(memory: &dyn PhysicalMemory, address: u64) -> Result<
     Ok(Signature(name))
 }
 
-/// Returns what `bytes` bytes from `address` on add up to.
+/// Returns the sum of `bytes` bytes from `address` on.
 pub(crate) fn sum(memory: &dyn PhysicalMemory, address: u64, bytes: u32) -> Result<u8, Fault> {
     let mut chunk = [0; 256];
     let mut total = 0u8;

@@ -65,7 +65,7 @@ pub struct Tables {
     pub proximity_domains: ArrayVec<u32, MAX_NODES>,
     /// Memory of each node.
     pub memory_affinities: ArrayVec<MemoryAffinity, MAX_MEMORY_AFFINITIES>,
-    /// Physical address of the table of AMD's IOMMUs (IVRS), whose header and checksum are right.
+    /// Physical address of the table of AMD's IOMMUs (IVRS), with a valid header and checksum.
     pub ivrs: Option<u64>,
     /// Physical address of the table of Intel's IOMMUs (DMAR), likewise.
     pub dmar: Option<u64>,
@@ -130,14 +130,14 @@ impl Tables {
         self.warnings_dropped = 0;
     }
 
-    /// Returns where ISA interrupt `irq` arrives: the override for it, or what the bus implies.
+    /// Returns the input at which ISA interrupt `irq` arrives: its override, or the default of the bus.
     pub fn isa_interrupt(&self, irq: u8) -> Override {
         let implied = Override { irq, gsi: u32::from(irq), is_level: false, is_active_low: false };
         self.overrides.iter().copied().find(|entry| entry.irq == irq).unwrap_or(implied)
     }
 
-    /// Takes out the power registers in memory that `may_be_there` refuses by their physical address: what is usable
-    /// memory, or no address at all, is no register.
+    /// Removes the power registers in memory that `may_be_there` refuses by their physical address: usable memory, or
+    /// an invalid address, is no register.
     pub fn check_power_registers(&mut self, may_be_there: impl Fn(u64) -> bool) {
         let reset = self.reset_register.map(|reset| reset.location);
         let found = [
@@ -160,7 +160,7 @@ impl Tables {
         }
     }
 
-    /// Notes a revision that there is not.
+    /// Notes a revision that does not exist.
     pub(crate) fn check_revision(&mut self, signature: Signature, table: &Table<'_>) {
         if table.revision() == 0 {
             self.warn(signature, Fault::NoRevision);
@@ -254,7 +254,7 @@ pub struct SmiCommand {
 pub struct ResetRegister {
     /// The register.
     pub location: Location,
-    /// Of what.
+    /// The value to write.
     pub value: u8,
 }
 

@@ -48,7 +48,7 @@ impl Machine {
         self.discover_at(None)
     }
 
-    /// Returns what [`discover`] finds, given the root pointer.
+    /// Returns the result of [`discover`], given the root pointer.
     pub fn discover_at(&self, rsdp: Option<u64>) -> Result<Box<Tables>, Error> {
         let mut tables = Box::new(Tables::new());
         discover(self, rsdp, &mut tables).map(|()| tables)
@@ -92,7 +92,7 @@ pub fn table(signature: &[u8; 4], body: &[u8]) -> Vec<u8> {
     resum(bytes)
 }
 
-/// The table with its checksum made good again.
+/// The table with its checksum corrected.
 pub fn resum(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes[9] = 0;
     bytes[9] = complement(&bytes);
@@ -185,7 +185,7 @@ pub fn srat_memory(domain: u32, base: u64, bytes: u64, flags: u32) -> Vec<u8> {
     entry
 }
 
-/// A DSDT whose AML holds a usual `\_S5_`.
+/// A DSDT with a usual `\_S5_` in its AML.
 pub fn dsdt() -> Vec<u8> {
     table(b"DSDT", b"\x10\x40\x08\\_S5_\x12\x06\x04\x0a\x05\x0a\x06\x00\x00")
 }

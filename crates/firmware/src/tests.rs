@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whole machines: what is found, what is missing, what is corrupt.
+//! Discovery on whole machines, with complete, missing and corrupt tables.
 
 use std::boxed::Box;
 use std::string::ToString;
@@ -113,7 +113,7 @@ fn configuration_space_beyond_the_list_is_one_warning() {
 }
 
 #[test]
-fn a_second_discovery_forgets_the_first() {
+fn a_second_discovery_discards_the_first() {
     let mut tables = ordinary().discover().unwrap();
     discover(&Machine::with_tables(&[]), None, &mut tables).unwrap();
     let fresh = Machine::with_tables(&[]).discover().unwrap();

@@ -23,7 +23,7 @@ impl Frames<'_> {
     }
 
     /// Allocates `bytes` (rounded up to whole frames, at least one) in one piece, its start aligned to `alignment`. The
-    /// memory holds whatever was in it.
+    /// memory keeps its previous content.
     ///
     /// # Errors
     /// [`OutOfMemory`] with what is left; nothing has changed.
@@ -81,7 +81,7 @@ impl Frames<'_> {
         Ok(owned)
     }
 
-    /// Takes memory back and joins it with free memory beside it; what has been retired meanwhile stays out.
+    /// Frees memory and joins it with free memory beside it. Frames that were retired meanwhile stay out.
     ///
     /// # Errors
     /// [`FreeError`] gives the memory back, with the reason: free already, never added, or too scattered.
@@ -101,8 +101,8 @@ impl Frames<'_> {
         Err(FreeError { range, reason })
     }
 
-    /// The best place inside `window`. One that would split an extent when there is no extent left for the second half
-    /// is passed over in favour of the next best.
+    /// Returns the best place inside `window`. One that would split an extent when there is no extent left for the
+    /// second half is passed over in favour of the next best.
     pub(crate) fn allocate_in(&mut self, bytes: u64, alignment: PageSize, window: PhysRange) -> Option<FrameRange> {
         let mut refused = None;
         loop {
@@ -115,27 +115,27 @@ impl Frames<'_> {
         }
     }
 
-    /// Takes what of `range` is free for everybody; nothing is known of what it holds from then on.
+    /// Takes the parts of `range` that are free for any owner. Their content counts as unknown from then on.
     pub(crate) fn take_free(&mut self, range: PhysRange, state: FrameState) -> Result<(), TooManyExtents> {
         self.record_free_parts(range, state);
         if let Err(error) = self.free.remove(range) {
             self.record_free_parts(range, FrameState::Free);
             return Err(error);
         }
-        self.clean.forget(range);
-        self.tainted.forget(range);
+        self.clean.discard(range);
+        self.tainted.discard(range);
         Ok(())
     }
 
-    /// Gives every part of `range` to whom it belongs when nobody owns it: all of it, or nothing.
+    /// Returns every part of `range` to the set that has it while it has no owner: all of it, or nothing.
     pub(crate) fn put_back(&mut self, range: PhysRange) -> Result<(), TooManyExtents> {
         let result = self.insert_parts(range);
         if result.is_err() {
-            // What was put in was not there before: taking it out again restores what was.
+            // The inserted parts were not there before: removing them restores the previous state.
             let _ = self.free.remove(range);
             let _ = self.huge_free.remove(range);
         } else {
-            self.guests.forget(range);
+            self.guests.discard(range);
             self.record_free(range);
         }
         result
@@ -160,7 +160,7 @@ impl Frames<'_> {
     }
 }
 
-/// Every frame that `range` touches; `None` if it is empty.
+/// Returns every frame that `range` touches; `None` if it is empty.
 pub(crate) fn touched(range: PhysRange) -> Option<PhysRange> {
     let end = range.end().align_up(PAGE_BYTES).unwrap_or(PhysAddr(!(PAGE_BYTES - 1)));
     PhysRange::new(range.start().align_down(PAGE_BYTES), end).filter(|_| !range.is_empty())

@@ -45,9 +45,9 @@ impl fmt::Display for AddError {
 /// No extent holds what was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
-    /// Bytes that were wanted in one piece.
+    /// Bytes that were requested in one piece.
     pub bytes: u64,
-    /// Alignment that was wanted.
+    /// Alignment that was requested.
     pub alignment: PageSize,
     /// Below which address, if that mattered.
     pub limit: Option<PhysAddr>,

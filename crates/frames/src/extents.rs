@@ -8,7 +8,7 @@ use crate::error::TooManyExtents;
 /// Bytes of a range as the set keeps it.
 pub(crate) const EXTENT_BYTES: u64 = size_of::<PhysRange>() as u64;
 
-/// The set, in memory that its owner was given: so many ranges and no more.
+/// The set, in memory from its owner, which bounds the number of ranges.
 #[derive(Debug, Default)]
 pub(crate) struct Extents<'m> {
     slots: &'m mut [PhysRange],
@@ -18,12 +18,12 @@ pub(crate) struct Extents<'m> {
 }
 
 impl<'m> Extents<'m> {
-    /// An empty set without room.
+    /// Returns an empty set without room.
     pub(crate) const fn new() -> Self {
         Self { slots: &mut [], count: 0, writes: 0 }
     }
 
-    /// An empty set with room for as many ranges as there are slots.
+    /// Returns an empty set with room for as many ranges as there are slots.
     pub(crate) fn in_slots(slots: &'m mut [PhysRange]) -> Self {
         Self { slots, count: 0, writes: 0 }
     }
@@ -46,7 +46,7 @@ impl<'m> Extents<'m> {
         self.iter().map(PhysRange::bytes).sum()
     }
 
-    /// The first part of `range` that is in the set.
+    /// Returns the first part of `range` that is in the set.
     pub(crate) fn overlap(&self, range: PhysRange) -> Option<PhysRange> {
         self.all().get(self.first_ending_after(range)).and_then(|extent| extent.intersection(range))
     }
@@ -93,7 +93,7 @@ impl<'m> Extents<'m> {
         Ok(())
     }
 
-    /// Takes out whatever of `range` is in the set. Only cutting a hole into one extent can fail, and then nothing
+    /// Takes out all of `range` that is in the set. Only cutting a hole into one extent can fail, and then nothing
     /// has been taken.
     pub(crate) fn remove(&mut self, range: PhysRange) -> Result<(), TooManyExtents> {
         let mut index = self.first_ending_after(range);
@@ -117,7 +117,7 @@ impl<'m> Extents<'m> {
         Ok(())
     }
 
-    /// Adds what of `range` is not in the set yet. With room for one extent more it cannot fail.
+    /// Adds the parts of `range` that are not in the set yet. With one free slot it cannot fail.
     pub(crate) fn add(&mut self, range: PhysRange) -> Result<(), TooManyExtents> {
         let mut at = range.start();
         while let Some(rest) = PhysRange::new(at, range.end()).filter(|rest| !rest.is_empty()) {
@@ -138,19 +138,19 @@ impl<'m> Extents<'m> {
         TooManyExtents { most: self.slots.len() }
     }
 
-    /// Takes out `range`, and more where there is no room to keep what lies around it. For sets that may forget.
-    pub(crate) fn forget(&mut self, range: PhysRange) {
+    /// Takes out `range`, and the rest of its extent where no slot is free to keep it. For sets that may lose entries.
+    pub(crate) fn discard(&mut self, range: PhysRange) {
         if self.remove(range).is_err() {
             self.take_out(self.first_ending_after(range));
         }
     }
 
-    /// Adds what of `range` is not in the set yet, as far as there is room. For sets that may forget.
+    /// Adds the parts of `range` that are not in the set yet, as far as slots are free. For sets that may lose entries.
     pub(crate) fn note(&mut self, range: PhysRange) {
         let _ = self.add(range);
     }
 
-    /// The index of the first extent that does not lie wholly below `range`.
+    /// Returns the index of the first extent that does not lie wholly below `range`.
     fn first_ending_after(&self, range: PhysRange) -> usize {
         self.all().partition_point(|extent| extent.end() <= range.start())
     }
@@ -176,7 +176,7 @@ impl<'m> Extents<'m> {
     }
 }
 
-/// Both ranges and what lies between them.
+/// Returns the range from the first of both ranges to the end of the last.
 fn join(first: PhysRange, second: PhysRange) -> PhysRange {
     let (start, end): (PhysAddr, PhysAddr) = (first.start().min(second.start()), first.end().max(second.end()));
     PhysRange::new(start, end).unwrap_or(first)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ledger: what memory there is, and who has it.
+//! The ledger: the memory of the machine, and its owners.
 
 use units::{MIB, PAGE_BYTES, PhysAddr, PhysRange};
 
@@ -18,7 +18,7 @@ pub(crate) const FEW_EXTENTS: usize = 128;
 const LARGE_SETS: usize = 2;
 const SMALL_SETS: usize = 7;
 
-/// The slots that a ledger is kept in, whatever the size of memory.
+/// The slots that a ledger is kept in, for any size of memory.
 pub const LEDGER_SLOTS: usize = LARGE_SETS * MAXIMUM_EXTENTS + SMALL_SETS * FEW_EXTENTS;
 /// Their bytes.
 pub const LEDGER_BYTES: u64 = LEDGER_SLOTS as u64 * EXTENT_BYTES;
@@ -32,7 +32,7 @@ pub struct Frames<'m> {
     pub(crate) free: Extents<'m>,
     /// Memory that is set aside for guests.
     pub(crate) huge: Extents<'m>,
-    /// The part of that which nobody owns.
+    /// The part of `huge` that has no owner.
     pub(crate) huge_free: Extents<'m>,
     /// Free memory that is known to hold zeros only.
     pub(crate) clean: Extents<'m>,
@@ -51,7 +51,7 @@ pub struct Frames<'m> {
 }
 
 impl<'m> Frames<'m> {
-    /// No memory yet, nor room to keep account of any.
+    /// Creates a ledger without memory, and without slots for extents.
     pub const fn new() -> Self {
         Self {
             memory: Extents::new(),
@@ -69,7 +69,7 @@ impl<'m> Frames<'m> {
         }
     }
 
-    /// No memory yet, and room for [`LEDGER_SLOTS`] extents; with fewer slots, for none.
+    /// Creates a ledger without memory, for [`LEDGER_SLOTS`] extents; with fewer slots, for none.
     pub fn in_slots(mut slots: &'m mut [PhysRange]) -> Self {
         if slots.len() < LEDGER_SLOTS {
             return Self::new();
@@ -99,7 +99,7 @@ impl<'m> Frames<'m> {
         self.nodes = nodes;
     }
 
-    /// All memory, parted where its node changes.
+    /// Returns all memory, parted where its node changes.
     pub fn stretches(&self) -> impl Iterator<Item = (PhysRange, Option<Node>)> + '_ {
         self.memory.iter().flat_map(|memory| self.nodes.parts(memory))
     }
@@ -122,7 +122,7 @@ impl<'m> Frames<'m> {
         Ok(())
     }
 
-    /// Returns how many bytes nobody owns.
+    /// Returns how many bytes have no owner.
     pub fn free_bytes(&self) -> u64 {
         self.free.bytes() + self.huge_free.bytes() + self.scrubbing.bytes()
     }
@@ -132,17 +132,17 @@ impl<'m> Frames<'m> {
         self.memory.bytes()
     }
 
-    /// The largest piece of free memory; `None` if there is none.
+    /// Returns the largest piece of free memory; `None` if there is none.
     pub fn largest_extent(&self) -> Option<PhysRange> {
         self.extents().max_by_key(|extent| extent.bytes())
     }
 
-    /// Every piece of free memory that anybody may have, by rising address, then those set aside for guests.
+    /// Returns every piece of memory that is free for any owner, by rising address, then those set aside for guests.
     pub fn extents(&self) -> impl Iterator<Item = PhysRange> + '_ {
         self.free.iter().chain(self.huge_free.iter())
     }
 
-    /// Bytes of the ledger and of records that have been written so far, by any CPU.
+    /// Returns the number of bytes of the ledger and of records that have been written so far, by any CPU.
     pub fn written_bytes(&self) -> u64 {
         let sets = [&self.memory, &self.free, &self.huge, &self.huge_free];
         let more = [&self.clean, &self.tainted, &self.guests, &self.retired, &self.scrubbing];

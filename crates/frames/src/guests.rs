@@ -14,7 +14,8 @@ use crate::state::FrameState;
 
 /// Parts that a guest's memory is listed in for clearing; clean parts in between count as dirty beyond that.
 pub const MAXIMUM_DIRTY_PARTS: usize = 8;
-/// Set-aside memory comes from above this as long as there is some: below it, the host needs memory that 32 bits reach.
+/// Set-aside memory comes from above this address while there is some: below it is the memory that 32 bits reach,
+/// which the host needs.
 const SCARCE_MEMORY_END: PhysAddr = PhysAddr(4 * GIB);
 
 /// Memory for a guest.
@@ -31,7 +32,7 @@ pub struct GuestFrames {
 pub struct HugeShortage {
     /// Of this size.
     pub size: PageSize,
-    /// Number of frames that were wanted.
+    /// Number of frames that were requested.
     pub wanted: u64,
     /// Number of frames that are reserved.
     pub reserved: u64,
@@ -101,7 +102,8 @@ impl<'m> Frames<'m> {
         true
     }
 
-    /// Memory for a guest, in one piece: preferably on `node`, set aside for guests, in few huge frames, and clean.
+    /// Allocates memory for a guest, in one piece: preferably on `node`, set aside for guests, in few huge frames, and
+    /// clean.
     ///
     /// # Errors
     /// [`OutOfMemory`] with what is left; nothing has changed.
@@ -129,7 +131,7 @@ impl<'m> Frames<'m> {
         }
     }
 
-    /// The best place for a guest in a set, after those that were refused.
+    /// Returns the best place for a guest in a set, after those that were refused.
     fn best_place(
         &self,
         set: &Extents<'m>,
@@ -176,16 +178,16 @@ impl<'m> Frames<'m> {
             let _ = self.guests.remove(range);
             return None;
         }
-        self.clean.forget(range);
-        self.tainted.forget(range);
+        self.clean.discard(range);
+        self.tainted.discard(range);
         self.record(range, FrameState::Guest);
         Some(GuestFrames { range: FrameRange::new(range), dirty })
     }
 
-    /// Takes a guest's memory back. Nobody is given it as clean before it has been scrubbed.
+    /// Frees a guest's memory. It is given out as clean only after it has been scrubbed.
     ///
     /// # Errors
-    /// As [`Frames::free`].
+    /// Those of [`Frames::free`].
     pub fn free_from_guest(&mut self, range: FrameRange) -> Result<(), FreeError> {
         let whole = range.range();
         self.free(range)?;
@@ -197,7 +199,7 @@ impl<'m> Frames<'m> {
         Ok(())
     }
 
-    /// A guest has had this memory since before there was this ledger: it is taken out of what is free. Free it through
+    /// Takes memory that a guest has had since before this ledger out of the free memory. Free it through
     /// [`FrameRange::adopt`] and [`Frames::free_from_guest`].
     ///
     /// # Errors

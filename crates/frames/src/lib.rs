@@ -2,7 +2,7 @@
 //! Physical memory: the owner of each frame.
 //!
 //! The ledger ([`Frames`]) keeps memory as *extents*: sorted, disjoint ranges that never touch (two that would are
-//! one), in sets by who has them. Cost depends on how scattered memory is, never on how much there is: a machine of 512
+//! one), in sets by owner. Cost depends on how scattered memory is, never on how much there is: a machine of 512
 //! GB starts as fast as one of 512 MB. A part of an extent gets a record of its own when it is split off.
 //!
 //! The caller of `allocate` holds a [`FrameRange`], which cannot be copied: a range has one owner, and giving it back
@@ -17,20 +17,20 @@
 //!                            └──────────┘
 //! ```
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
 //! | `frames`, `extents`, `range` | the ledger, its sets, what an owner holds |
 //! | `allocate` | memory for the host, and back |
 //! | `place` | where a request is placed |
 //! | `guests` | memory for guests: set aside in huge frames, on one node, clean |
-//! | `scrub` | what guests have left is cleaned by an idle CPU |
+//! | `scrub` | an idle CPU clears memory that guests have left |
 //! | `retire` | damaged memory |
-//! | `state`, `owner` | who can have a frame; who has it |
-//! | `room` | where the ledger itself is kept |
+//! | `state`, `owner` | the kinds of owners; the owner of a frame |
+//! | `room` | the memory that the ledger itself is kept in |
 //! | [`nodes`] | which memory is on which NUMA node |
 //! | [`records`] | a record of 64 bytes for each frame: the baselines, all written at once or deferred |
 //!
-//! Where a request is placed: at the end of an extent where it breaks the fewest whole 1 GiB and 2 MiB frames, then in
+//! A request is placed at the end of an extent where it breaks the fewest whole 1 GiB and 2 MiB frames, then in
 //! the smallest such extent, so that small requests use up the crumbs and huge frames stay whole for guests; below 1
 //! MiB only when nothing above it fits, since CPUs start there and little of it exists.
 #![no_std]

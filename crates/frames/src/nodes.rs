@@ -55,7 +55,7 @@ impl fmt::Display for Contradiction {
             Self::NotInMap(NodeRange { range, node }) => {
                 write!(f, "memory {range}, on node {node} by the SRAT, is not in the memory map: ignored")
             }
-            Self::OnNoNode(range) => write!(f, "memory {range} is on no node: it is used for want of nearer memory"),
+            Self::OnNoNode(range) => write!(f, "memory {range} is on no node: it is used if no nearer memory is free"),
             Self::NoRoom(NodeRange { range, node }) => {
                 write!(f, "memory {range} of node {node} is one stretch too many: it counts as on no node")
             }
@@ -71,7 +71,7 @@ pub struct Contradictions {
 }
 
 impl Contradictions {
-    /// The first ones.
+    /// Returns the first contradictions.
     pub fn kept(&self) -> &[Contradiction] {
         &self.kept
     }
@@ -87,13 +87,13 @@ impl Contradictions {
 }
 
 impl NodeMap {
-    /// Nothing is known.
+    /// Returns a map without nodes.
     pub const fn new() -> Self {
         Self(ArrayVec::new_const())
     }
 
-    /// Returns what `claims` say of the memory in `map`, in whole frames. Without any claim there is nothing to
-    /// contradict.
+    /// Returns the nodes that `claims` state for the memory in `map`, in whole frames. Without any claim there is
+    /// nothing to contradict.
     pub fn build(claims: &[NodeRange], map: &[PhysRange]) -> (Self, Contradictions) {
         let (mut nodes, mut contradictions) = (Self::new(), Contradictions::default());
         for claim in claims {
@@ -113,7 +113,7 @@ impl NodeMap {
         (nodes, contradictions)
     }
 
-    /// Takes over what of the claim nobody else claims.
+    /// Adds the parts of the claim that no other claim has.
     fn add(&mut self, claim: NodeRange, contradictions: &mut Contradictions) {
         let mut fresh: ArrayVec<PhysRange, { MAXIMUM_NODE_RANGES + 1 }> = ArrayVec::new();
         for (range, owner) in self.parts(claim.range) {
@@ -134,7 +134,7 @@ impl NodeMap {
         }
     }
 
-    /// Every stretch, by rising address.
+    /// Returns every stretch, by rising address.
     pub fn ranges(&self) -> &[NodeRange] {
         &self.0
     }
@@ -144,7 +144,7 @@ impl NodeMap {
         self.0.iter().map(|known| usize::from(known.node) + 1).max().unwrap_or(0)
     }
 
-    /// The node of the frame at this address.
+    /// Returns the node of the frame at this address.
     pub fn node_of(&self, address: PhysAddr) -> Option<Node> {
         let at = self.0.partition_point(|known| known.range.end() <= address);
         self.0.get(at).filter(|known| known.range.contains(address)).map(|known| known.node)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The owner of a frame: by the ledger, and as its record says where there is one.
+//! The owner of a frame: by the ledger, and by its record where there is one.
 
 use units::{PAGE_BYTES, PhysAddr, PhysRange};
 
@@ -41,7 +41,7 @@ impl<'m> Frames<'m> {
         }
     }
 
-    /// Memory that is not free for everybody: set aside, retired, a guest's, or the host's.
+    /// Records memory that is not free for any owner: set aside, retired, a guest's, or the host's.
     fn record_taken(&self, range: PhysRange) {
         for (part, is_huge) in self.huge_free.parts(range) {
             if is_huge {
@@ -58,7 +58,7 @@ impl<'m> Frames<'m> {
         }
     }
 
-    /// Records those parts of `range` that are free for everybody.
+    /// Records those parts of `range` that are free for any owner.
     pub(crate) fn record_free_parts(&self, range: PhysRange, state: FrameState) {
         if self.records.is_some() {
             let parts = self.free.parts(range).filter(|(_, is_free)| *is_free);
@@ -81,7 +81,7 @@ impl<'m> Frames<'m> {
         }
     }
 
-    /// Frames' own records, where they are kept.
+    /// Returns the frames' own records, where they are kept.
     pub fn records(&self) -> Option<&'m Records<'m>> {
         self.records
     }

@@ -6,7 +6,7 @@ use units::{PAGE_BYTES, PageSize, PhysAddr, PhysRange};
 /// A place for a request. The smallest is the best: the field order is the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
-    /// Distance from the memory that was wanted, as the caller counts: 0 is there.
+    /// Distance from the requested memory, in the caller's unit; 0 is the requested memory itself.
     pub(crate) distance: u8,
     /// Whole 1 GiB frames broken or used up.
     pub(crate) gigabytes_lost: u64,
@@ -20,7 +20,8 @@ pub(crate) struct Place {
     pub(crate) range: PhysRange,
 }
 
-/// The lowest and the highest place for `bytes` bytes in both `extent` and `window`. Those in between break as much.
+/// Returns the lowest and the highest place for `bytes` bytes in both `extent` and `window`. Those in between break as
+/// much.
 pub(crate) fn places(
     extent: PhysRange,
     window: PhysRange,

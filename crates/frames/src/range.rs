@@ -5,7 +5,7 @@ use units::{PAGE_BYTES, PhysAddr, PhysRange};
 
 /// Frames that are owned: whole 4 KiB frames, at least one. Not `Copy`, not `Clone`: there is one per allocation.
 #[derive(Debug, PartialEq, Eq)]
-#[must_use = "dropping it leaks the memory: give it back with Frames::free, or say so with leak()"]
+#[must_use = "dropping it leaks the memory: free it with Frames::free, or leak it explicitly with leak()"]
 pub struct FrameRange(PhysRange);
 
 impl FrameRange {
@@ -17,7 +17,7 @@ impl FrameRange {
     /// Takes ownership of memory that was never allocated here: what was reserved for the image or a module and is no
     /// longer needed, or what an earlier owner handed over. `None` unless it is whole frames, at least one.
     ///
-    /// The caller this vouches that nobody else owns the range; [`Frames::free`](crate::Frames::free) still refuses
+    /// The caller vouches that the range has no other owner; [`Frames::free`](crate::Frames::free) still refuses
     /// it if some of it is free already or was never memory.
     pub fn adopt(range: PhysRange) -> Option<Self> {
         (!range.is_empty() && range.is_aligned(PAGE_BYTES)).then_some(Self(range))
@@ -28,7 +28,7 @@ impl FrameRange {
         self.0
     }
 
-    /// The first address.
+    /// Returns the first address.
     pub fn start(&self) -> PhysAddr {
         self.0.start()
     }

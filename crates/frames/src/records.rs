@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A record per frame, as kernels keep it that look frames up by their address: the baseline that extents are measured
+//! A record per frame, as in kernels that find frames by their address: the baseline that extents are measured
 //! against.
 //!
-//! Records are looked after in *blocks* of 512, those of a 2 MiB frame. A block is written when one of its frames first
+//! Records are managed in *blocks* of 512, those of a 2 MiB frame. A block is written when one of its frames first
 //! changes hands, or by the one that has time ([`Records::write_some`]), whichever comes first; before that all its
 //! frames are free. Where huge frames are kept whole ([`Tails::Omit`]), a 2 MiB frame that changes hands as a whole has
 //! its first record written and no other, until it is split; likewise one of 1 GiB.
@@ -73,7 +73,7 @@ impl<'m> Records<'m> {
         }
     }
 
-    /// Writes blocks that nobody has written yet, a few at a time. Any CPU, at any time.
+    /// Writes blocks that no CPU has written yet, a few at a time. Any CPU, at any time.
     pub fn write_some(&self) -> Progress {
         let total = self.blocks();
         if self.next.load(Ordering::Relaxed) >= total {
@@ -110,7 +110,7 @@ impl<'m> Records<'m> {
         self.zones.iter().find(|zone| zone.range().contains(address)).map(|zone| zone.state_of(address))
     }
 
-    /// Bytes of records and of what is known of blocks that have been written so far.
+    /// Returns the number of bytes of records and of blocks' states that have been written so far.
     pub fn written_bytes(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }

@@ -9,15 +9,15 @@ use crate::frames::Frames;
 use crate::state::FrameState;
 
 impl<'m> Frames<'m> {
-    /// Retires every frame that `range` touches: a free one at once, one that somebody owns when they give it back.
-    /// What is no memory is passed over. Returns how many bytes of memory are retired by this that were not before.
+    /// Retires every frame that `range` touches: a free one at once, an owned one when it is freed. Ranges
+    /// without memory are skipped. Returns how many more bytes of memory are retired by this.
     ///
     /// # Errors
-    /// [`TooManyExtents`] if no more can be kept account of; nothing is retired then.
+    /// [`TooManyExtents`] if no slot is free for more extents; nothing is retired then.
     pub fn retire(&mut self, range: PhysRange) -> Result<u64, TooManyExtents> {
         let Some(range) = touched(range) else { return Ok(0) };
         let before = self.retired.bytes();
-        // Whatever of it is memory, extent by extent: an extent stays the same while the retired are noted.
+        // All of it that is memory, extent by extent: an extent stays the same while the retired are noted.
         let mut at = range;
         while let Some(part) = self.memory.overlap(at) {
             self.retire_memory(part)?;
@@ -38,13 +38,13 @@ impl<'m> Frames<'m> {
         self.free.remove(part)?;
         self.huge_free.remove(part)?;
         self.scrubbing.remove(part)?;
-        self.clean.forget(part);
-        self.tainted.forget(part);
+        self.clean.discard(part);
+        self.tainted.discard(part);
         self.record(part, FrameState::Retired);
         Ok(())
     }
 
-    /// Bytes that are retired, owned still or not.
+    /// Returns the number of bytes that are retired, owned still or not.
     pub fn retired_bytes(&self) -> u64 {
         self.retired.bytes()
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Room for what is needed before there is a ledger: the ledger itself.
+//! Search for memory before there is a ledger: for the ledger itself.
 
 use units::{PAGE_BYTES, PhysRange};
 
-/// The lowest whole frames of `usable` and `window` that hold `bytes` bytes and overlap nothing taken; `taken` gives a
-/// part of what it is asked for that is.
+/// Returns the lowest whole frames of `usable` and `window` that hold `bytes` bytes and overlap nothing taken. `taken`
+/// returns a part of a range that is taken.
 pub fn find_room(
     usable: &[PhysRange],
     window: PhysRange,

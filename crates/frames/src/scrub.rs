@@ -2,8 +2,8 @@
 //! Memory that guests have left: cleaned a piece at a time by an idle CPU, so that the next guest need not wait for
 //! it.
 //!
-//! A piece that is being cleaned is in no set: nobody can be given it, so nobody's bytes are overwritten. What was
-//! never a guest's is not touched: a machine's memory may be far more than anybody will use.
+//! A piece that is being cleaned is in no set: it cannot be given out, so no owner's bytes are overwritten. Memory that
+//! was never a guest's is not touched: a machine's memory may be far more than its guests will use.
 
 use units::{PAGE_BYTES, PhysRange};
 
@@ -23,20 +23,20 @@ impl ScrubPiece {
 }
 
 impl<'m> Frames<'m> {
-    /// Takes the next piece that wants cleaning, at most `most_bytes`; `None` if nothing does.
+    /// Takes the next piece to be cleaned, at most `most_bytes`; `None` if there is none.
     pub fn begin_scrub(&mut self, most_bytes: u64) -> Option<ScrubPiece> {
         let most = most_bytes.max(PAGE_BYTES) & !(PAGE_BYTES - 1);
         loop {
             let first = self.tainted.iter().next()?;
             let piece = PhysRange::from_start(first.start(), first.bytes().min(most))?;
-            self.tainted.forget(piece);
+            self.tainted.discard(piece);
             let free = [&self.free, &self.huge_free].into_iter().find_map(|set| set.overlap(piece));
             let Some(piece) = free.filter(|free| *free == piece) else { continue };
             let set = if self.free.contains(piece) { &mut self.free } else { &mut self.huge_free };
             self.scrubbing.insert(piece).ok()?;
             match set.remove(piece) {
                 Ok(()) => return Some(ScrubPiece(piece)),
-                Err(_) => self.scrubbing.forget(piece),
+                Err(_) => self.scrubbing.discard(piece),
             }
         }
     }
@@ -49,7 +49,7 @@ impl<'m> Frames<'m> {
         if self.put_back(piece.0).is_err() {
             return Err(piece);
         }
-        self.scrubbing.forget(piece.0);
+        self.scrubbing.discard(piece.0);
         for (part, is_retired) in self.retired.parts(piece.0) {
             if !is_retired {
                 self.clean.note(part);
@@ -63,12 +63,12 @@ impl<'m> Frames<'m> {
         self.scrubbing.iter().next().is_some()
     }
 
-    /// Bytes that guests have left and nobody has cleaned yet.
+    /// Returns the number of bytes that guests have left and that are not cleaned yet.
     pub fn tainted_bytes(&self) -> u64 {
         self.tainted.bytes()
     }
 
-    /// Bytes that are known to hold zeros.
+    /// Returns the number of bytes that are known to hold zeros.
     pub fn clean_bytes(&self) -> u64 {
         self.clean.bytes()
     }

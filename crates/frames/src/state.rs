@@ -7,20 +7,20 @@
 pub enum FrameState {
     /// It is no memory that was ever added.
     Absent = 0,
-    /// Nobody; anybody may have it.
+    /// No owner; any may have it.
     Free = 1,
-    /// Nobody; it is set aside for guests.
+    /// No owner; it is set aside for guests.
     FreeHuge = 2,
     /// The host.
     Host = 3,
     /// A guest.
     Guest = 4,
-    /// Nobody ever again: it is damaged.
+    /// No owner ever again: it is damaged.
     Retired = 5,
 }
 
 impl FrameState {
-    /// The state with this number.
+    /// Returns the state with this number.
     pub(crate) fn from_number(number: u8) -> Self {
         [Self::Absent, Self::Free, Self::FreeHuge, Self::Host, Self::Guest, Self::Retired]
             .into_iter()

@@ -17,7 +17,7 @@ fn ledger() -> Frames<'static> {
     Frames::in_slots(std::vec![PhysRange::default(); LEDGER_SLOTS].leak())
 }
 
-/// A PC of 5 GiB: 640 KiB low, 3 GiB below the hole, the rest above 4 GiB.
+/// Returns a PC of 5 GiB: 640 KiB low, 3 GiB below the hole, the rest above 4 GiB.
 fn pc() -> Frames<'static> {
     let mut frames = ledger();
     for (start, end) in [(0, 0x9_fc00), (MIB, 3 * GIB), (4 * GIB, 6 * GIB)] {
@@ -100,7 +100,7 @@ fn low_memory_is_used_last_and_on_request() {
 }
 
 #[test]
-fn out_of_memory_says_what_is_left() {
+fn out_of_memory_states_what_is_left() {
     let mut frames = pc();
     let refused = frames.allocate(4 * GIB, PageSize::Mib2).unwrap_err();
     let text = "no 4 GiB of memory in one piece aligned to 2 MiB: 4.9 GiB free, largest piece 2.9 GiB";

@@ -149,7 +149,7 @@ impl<'m> World<'m> {
         !range.is_empty() && self.model[frames_of(range)].iter().all(|frame| is_so(*frame))
     }
 
-    /// Somebody owns this from now on, and writes it.
+    /// Gives this memory an owner, which writes it.
     fn take(&mut self, taken: FrameRange, state: FrameState, may_be_had: impl Fn(Truth) -> bool) {
         assert!(self.all(taken.range(), may_be_had), "a frame never has two owners");
         self.each(taken.range(), |frame| (frame.state, frame.holds_zero) = (state, false));
@@ -273,7 +273,7 @@ impl<'m> World<'m> {
     }
 }
 
-/// The records that a policy wants, and memory for them.
+/// The records that a policy needs, and memory for them.
 struct Room {
     zones: Vec<(PhysRange, u8, Vec<Record>, Vec<Block>)>,
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Blocks: pieces of state that are written after the record, each by the CPU that holds what is in it, all at the same
-//! time.
+//! Blocks: pieces of state that are written after the record, all at the same time, each by the CPU that holds its
+//! contents.
 //!
-//! A block is whole pages. The first one has a [`BlockHeader`] and one structure of [`crate::state`]; what there is any
-//! number of begins with the second page. Memory for it is set aside and zeroed before guests stop; in between, a block
+//! A block is whole pages. The first one has a [`BlockHeader`] and one structure of [`crate::state`]; items of any
+//! number begin with the second page. Memory for it is set aside and zeroed before guests stop; in between, a block
 //! takes some stores for its structure and a sum.
 //!
 //! The sums guard against damage, not against malice: with 64-bit words `w`, `a += w` and `b += a` (Fletcher's checksum
@@ -40,13 +40,13 @@ pub struct Owner {
 pub enum BlockError {
     /// The memory for it is too small: bytes that it takes.
     TooSmall(usize),
-    /// It does not begin as blocks do: it was never finished.
+    /// It does not begin with a block's header: it was never finished.
     Unfinished,
     /// Of a version that is not read here.
     OtherVersion(u32),
     /// It holds something else: a [`BlockKind`]'s number.
     OtherKind(u32),
-    /// It is somebody else's.
+    /// It belongs to another owner.
     OtherOwner(Owner),
     /// It was damaged.
     BadSum,
@@ -79,8 +79,7 @@ pub struct BlockMut<'a, T> {
 }
 
 impl<'a, T: BlockState> BlockMut<'a, T> {
-    /// A block in memory that is all its own, for a reader of this version. Its structure is zero, all else what
-    /// it was.
+    /// A block in memory that is all its own, for a reader of this version. Its structure is zero, the rest unchanged.
     ///
     /// # Errors
     /// [`BlockError::TooSmall`], or [`BlockError::OtherVersion`] for one that is not written.
@@ -89,7 +88,7 @@ impl<'a, T: BlockState> BlockMut<'a, T> {
             return Err(BlockError::OtherVersion(version));
         }
         let head = bytes.get_mut(..HEAD_BYTES).ok_or(BlockError::TooSmall(HEAD_BYTES))?;
-        // Nobody reads the rest of the page, and guests wait meanwhile.
+        // The rest of the page is not read by any reader, and guests wait meanwhile.
         head[..HEADER_BYTES + size_of::<T>()].fill(0);
         Ok(Self { bytes, owner, version, holds: PhantomData })
     }
@@ -106,7 +105,7 @@ impl<'a, T: BlockState> BlockMut<'a, T> {
         Ok((state, tail))
     }
 
-    /// Finishes the block, of whose tail so many bytes are in use. It can be filled and finished again.
+    /// Finishes the block, with so many bytes of its tail in use. It can be filled and finished again.
     ///
     /// # Errors
     /// [`BlockError::TooSmall`] if there are fewer.
@@ -131,10 +130,10 @@ impl<'a, T: BlockState> BlockMut<'a, T> {
     }
 }
 
-/// Reads a block: its structure, and what of its tail is in use.
+/// Reads a block: its structure, and the bytes of its tail that are in use.
 ///
 /// # Errors
-/// [`BlockError`] with the first thing that is wrong.
+/// [`BlockError`] with the first problem.
 pub fn open<T: BlockState>(bytes: &[u8], owner: Owner) -> Result<(T, &[u8]), BlockError> {
     let mut widened = None;
     let (state, tail) = open_in_place(bytes, owner, &mut widened)?;

@@ -52,7 +52,7 @@ fn blocks_have_the_bytes_that_they_always_had() {
 }
 
 #[test]
-fn a_console_that_says_more_than_there_is_has_no_bytes() {
+fn a_console_that_states_more_than_there_is_has_no_bytes() {
     let (state, tail) = (Console { output_bytes: 4.into(), input_bytes: 3.into() }, [0; 6]);
     assert_eq!(state.split(&tail), None);
     assert_eq!(Console { output_bytes: u32::MAX.into(), ..state }.split(&tail), None);
@@ -104,7 +104,7 @@ fn only_a_structure_that_lacks_fields_is_copied() {
 }
 
 #[test]
-fn somebody_elses_block_is_refused() {
+fn a_block_of_another_owner_is_refused() {
     let bytes = console();
     for owner in [Owner { guest: 2, ..OWNER }, Owner { vcpu: 1, ..OWNER }] {
         assert_eq!(open::<Console>(&bytes, owner), Err(BlockError::OtherOwner(OWNER)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Structures and numbers that state themselves what they are, by the macros of [`crate::macros`].
+//! Structures and numbers that describe themselves, by the macros of [`crate::macros`].
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -28,7 +28,7 @@ pub trait Described: Plain {
         there.map(|field| field.offset + field.bytes).max().unwrap_or(0)
     }
 
-    /// Returns what stands at the start of `bytes`, which a writer of this version wrote; fields that it did not have
+    /// Returns the structure at the start of `bytes`, which a writer of this version wrote; fields that it did not have
     /// are zero.
     fn read_in(version: u32, bytes: &[u8]) -> Option<Self> {
         let there = bytes.get(..Self::bytes_in(version))?;

@@ -34,7 +34,7 @@ impl<'a> DeviceWriter<'a> {
     /// Appends a state. `save` fills the place behind the header from its start and returns the bytes that it has used.
     ///
     /// # Errors
-    /// [`Full`] if the tail has no room for it, or `save` says so.
+    /// [`Full`] if the tail has no room for it, or if `save` returns it.
     pub fn add(
         &mut self,
         (kind, instance, version): (u32, u32, u32),

@@ -10,7 +10,7 @@ use crate::layout::{Kind, OLDEST_VERSION, VERSION};
 /// The reason why an image cannot replace the running one. Nothing has stopped or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageError {
-    /// No ELF file, or one that is damaged: what.
+    /// No ELF file, or one that is damaged: the reason.
     BadElf(&'static str),
     /// For another machine: ELF's number for it.
     WrongMachine(u16),
@@ -42,7 +42,7 @@ pub enum ImageError {
         /// Entry address.
         address: u64,
     },
-    /// It does not read what this image writes.
+    /// It does not read the versions that this image writes.
     OtherVersions {
         /// The oldest hand-over version that it reads.
         oldest: u32,
@@ -80,7 +80,7 @@ impl core::error::Error for ImageError {}
 /// The reason why a record cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordError {
-    /// It does not begin as records do.
+    /// It does not begin with a record's header.
     BadMagic,
     /// Of a version that is not read here.
     OtherVersion(u32),
@@ -97,9 +97,9 @@ pub enum RecordError {
     BadCount,
     /// A section that this reader must know, and does not.
     UnknownSection(u32),
-    /// Twice there.
+    /// A section is there twice.
     Duplicate(Kind),
-    /// Not there.
+    /// A section is missing.
     Missing(Kind),
     /// Its content is impossible.
     BadSection(Kind),

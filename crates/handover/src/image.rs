@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An image of Baton as the running one sees it: an ELF file whose note says how it is entered from a running
-//! host, and which hand-over versions it reads.
+//! An image of Baton as the running one sees it: an ELF file with a note. The note states how the image is entered from
+//! a running host, and which hand-over versions it reads.
 //!
 //! Images are linked at one virtual address, [`IMAGE_BASE`] plus 2 MiB, and can lie at any physical one: in a slot that
 //! begins at a multiple of 2 MiB. The ELF file's physical addresses count from 2 MiB; what lies there goes to the
@@ -17,7 +17,7 @@ use object::elf::{FileHeader64, ProgramHeader64};
 use object::read::elf::FileHeader as _;
 
 use self::elf::{MAX_SEGMENTS, NoteState, Read, Segment, read, read_header};
-use self::note::Said;
+use self::note::NoteTail;
 use crate::error::ImageError;
 use crate::layout::Kind;
 use crate::version::{OLDEST_VERSION, VERSION};
@@ -34,7 +34,7 @@ pub struct Image {
     /// By rising place in the file, where no two share a byte.
     segments: ArrayVec<Segment, MAX_SEGMENTS>,
     note: Note,
-    said: Said,
+    tail: NoteTail,
     memory_bytes: u64,
 }
 
@@ -42,7 +42,7 @@ impl Image {
     /// Reads an image, and checks everything that can be checked before it runs.
     ///
     /// # Errors
-    /// [`ImageError`] with what is wrong.
+    /// [`ImageError`] with the problem.
     pub fn parse(bytes: &[u8]) -> Result<Self, ImageError> {
         let image = Self::describe(bytes)?;
         image.check_versions().map(|()| image)
@@ -60,16 +60,16 @@ impl Image {
     /// Reads an image as [`Image::parse`] does, whichever hand-over versions it reads: to describe it to people.
     ///
     /// # Errors
-    /// [`ImageError`] with what is wrong.
+    /// [`ImageError`] with the problem.
     pub fn describe(bytes: &[u8]) -> Result<Self, ImageError> {
         Self::of(read(bytes, bytes.len() as u64)?)
     }
 
-    /// Reads what the first bytes of a file show of the image in it, so that a file that cannot be used is refused
-    /// before the rest of its `file_bytes` arrives. `None`: these bytes do not show enough yet.
+    /// Reads the image in the first bytes of a file, as far as they show it, so that a file that cannot be used is
+    /// refused before the rest of its `file_bytes` arrives. `None`: these bytes do not show enough yet.
     ///
     /// # Errors
-    /// [`ImageError`] with what is wrong.
+    /// [`ImageError`] with the problem.
     pub fn describe_head(head: &[u8], file_bytes: u64) -> Result<Option<Self>, ImageError> {
         let is_whole = head.len() as u64 >= file_bytes;
         if !is_whole && head.len() < size_of::<FileHeader64<Endianness>>() {
@@ -89,7 +89,7 @@ impl Image {
     }
 
     fn of((segments, note): Read) -> Result<Self, ImageError> {
-        let NoteState::Found(note, said) = note else { return Err(ImageError::NoNote) };
+        let NoteState::Found(note, tail) = note else { return Err(ImageError::NoNote) };
         let entry = note.entry.get();
         let is_entered = |segment: &Segment| {
             let start = IMAGE_BASE + LINKED_AT + segment.place;
@@ -99,7 +99,7 @@ impl Image {
             return Err(ImageError::EntryOutside { address: entry });
         }
         let memory_bytes = segments.iter().map(|segment| segment.place + segment.memory_bytes).max().unwrap_or(0);
-        Ok(Self { segments, note, said, memory_bytes })
+        Ok(Self { segments, note, tail, memory_bytes })
     }
 
     /// Returns its note about itself.
@@ -115,27 +115,27 @@ impl Image {
 
     /// The version of the pages between two images (`update::trial`) that it knows.
     pub fn trial_version(&self) -> u32 {
-        self.said.trial_version
+        self.tail.trial_version
     }
 
     /// Its [`SECURITY_VERSION`]; 0 where it gives none.
     pub fn security_version(&self) -> u32 {
-        self.said.security_version
+        self.tail.security_version
     }
 
     /// Its [`IOMMU_VERSION`]; 0 where it gives none.
     pub fn iommu_version(&self) -> u32 {
-        self.said.iommu_version
+        self.tail.iommu_version
     }
 
     /// Returns whether it goes back to the image before where no client confirms the update in time.
     pub fn knows_deadlines(&self) -> bool {
-        self.said.newest_section >= Kind::Deadline as u32
+        self.tail.newest_section >= Kind::Deadline as u32
     }
 
     /// The reader that it is of a record of this version.
     pub fn reader(&self, version: u32) -> Reader {
-        Reader { version, newest_device: self.said.newest_device }
+        Reader { version, newest_device: self.tail.newest_device }
     }
 
     /// Bytes of memory it wants from its slot's start on.
@@ -143,9 +143,9 @@ impl Image {
         self.memory_bytes
     }
 
-    /// Returns which build it is, in its maker's words; empty where it gives none.
+    /// Returns the name of its build, in its maker's words; empty where it gives none.
     pub fn build(&self) -> &str {
-        &self.said.build
+        &self.tail.build
     }
 
     /// Fills a slot of at least [`Image::memory_bytes`] from the file that this image was read from: the segments, and
@@ -166,7 +166,7 @@ impl Image {
     }
 
     /// The file's bytes from `offset` on, as far as they lie in one piece, and where they have been placed, from the
-    /// slot: the CPU that reads the whole file this way has read what will run.
+    /// slot. A CPU that reads the whole file this way has read the code that will run.
     pub fn placed<'a>(&self, file: &'a [u8], slot: &'a [u8], offset: u64) -> &'a [u8] {
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         let Some(next) = self.segments.iter().find(|segment| offset < segment.file_end()) else {
@@ -182,7 +182,7 @@ impl Image {
     }
 }
 
-/// What is to be read by an image: only what it knows is written.
+/// The image that reads a record or block: only items that it knows are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reader {
     /// The version of the record and its blocks.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The bytes of a record: its header, and what each section holds. Changing any of this raises [`VERSION`]; a test
+//! The bytes of a record: its header, and the contents of each section. Changing any of this raises [`VERSION`]; a test
 //! holds the bytes to it.
 
 mod assignments;
@@ -62,7 +62,7 @@ plain! {
         pub bytes: U64 as "bytes",
     }
 
-    /// The host: who hands over, and why.
+    /// The host: the image that hands over, and the reason.
     pub struct Host since 1 {
         /// Images that have run since the machine was powered on, the new one included.
         pub generation: U64 as "count",
@@ -84,7 +84,7 @@ plain! {
         pub start: U64 as "physical address",
         /// Its length.
         pub bytes: U64 as "bytes",
-        /// ACPI's number for what it is (1 usable, 2 reserved, 3 ACPI tables, 4 ACPI non-volatile, 5 unusable, 7
+        /// ACPI's number for its type (1 usable, 2 reserved, 3 ACPI tables, 4 ACPI non-volatile, 5 unusable, 7
         /// persistent).
         pub kind: U32 as "number",
         /// Zero.
@@ -162,7 +162,7 @@ plain! {
         pub left: U64 as "ticks",
     }
 
-    /// The control channel's conversation, so that the other end notices no break.
+    /// The state of the control channel's session, so that the other end notices no break.
     pub struct Control since 1 {
         /// The request that is still to be answered; meaningful with [`control_flag::IS_ASKED`].
         pub request: U32 as "number",
@@ -192,8 +192,8 @@ plain! {
         pub blackout_ticks: U64 as "ticks",
     }
 
-    /// Memory that machine checks have found damaged: the new image uses it for nothing. What the option `bad-memory`
-    /// names is in the command line and not here.
+    /// Memory that machine checks have found damaged: the new image uses it for nothing. Memory that the option
+    /// `bad-memory` names is in the command line and not here.
     pub struct Retired since 4 {
         /// Its first byte: a multiple of 4 KiB.
         pub start: U64 as "physical address",

@@ -3,7 +3,7 @@
 //!
 //! Two images, perhaps of different versions, meet at four places, and all four are described here:
 //!
-//! | what | who writes it | who reads it |
+//! | item | written by | read by |
 //! |---|---|---|
 //! | the image's note ([`image`]) | the build, into the new image | the old image, before anything stops |
 //! | the record ([`record`]) | the old image ([`write`]) | the new image, as its first act |
@@ -20,12 +20,12 @@
 //!   the newest that the new image's note states it reads. An image that reads neither is refused while guests still
 //!   run.
 //! - A structure may grow at its end with a version; the fields that are missing are zero, and zero means what was so
-//!   before. What has been handed over once never moves or changes its meaning within a version.
+//!   before. A field that has been handed over once never moves or changes its meaning within a version.
 //! - Sections can be added without a new version as long as a reader may pass over them ([`layout::REQUIRED`] not set).
 //!   A reader refuses a required section that it does not know: its content must not be lost.
 //!
-//! What is read is untrusted input, though the image before wrote it: what does not check is refused with the reason,
-//! and nothing here panics on anything.
+//! All input is untrusted, although the image before wrote it. Input that fails a check is refused with the reason, and
+//! nothing here panics on anything.
 #![no_std]
 #![warn(missing_docs)]
 

@@ -47,7 +47,7 @@ pub struct Record<'a> {
     pub kept: Items<'a, Kept>,
     /// The old image's time stamps.
     pub stamps: Option<Stamps>,
-    /// The control channel's conversation.
+    /// The state of the control channel's session.
     pub control: Option<Control>,
     /// The old image's log, a ring for each CPU that has one.
     pub log: Items<'a, LogRing>,
@@ -67,7 +67,7 @@ pub struct Record<'a> {
     pub retired: Items<'a, Retired>,
     /// Assignments of PCI functions that differ from the guests' configurations, oldest first.
     pub assignments: Items<'a, Assignment>,
-    /// What has passed the ports of networks between guests.
+    /// Traffic that has passed the ports of networks between guests.
     pub ports: Items<'a, PortCounters>,
     /// The deadline for the confirmation of this update, if it needs one.
     pub deadline: Option<Deadline>,

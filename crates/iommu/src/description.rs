@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What firmware states of the machine's IOMMUs, in the words of neither vendor.
+//! Firmware's description of the machine's IOMMUs, independent of the vendor.
 //!
 //! [`read`] fills a [`Description`] from one of two ACPI tables. They are untrusted bytes: every field is checked,
 //! every list and loop has a bound, and what cannot be is passed over and leaves a [`TableProblem`]. A description has
 //! a fixed size, since it is read before there is a heap.
 //!
-//! | module | what | source |
+//! | module | content | source |
 //! |---|---|---|
 //! | [`ivrs`], `device` | AMD's table: units, memory; functions behind a unit | AMD 48882 rev 3.10, section 5.2 |
 //! | [`dmar`], `path` | Intel's table: units, memory; functions by paths of bridges | VT-d rev 4.1, chapter 8 |
@@ -40,7 +40,7 @@ use pci::ConfigSpace;
 
 /// Fills `description` with what the tables that [`firmware::discover`] found state, beginning from a clean slate.
 ///
-/// Intel's table names functions by paths of bridges, whose bus numbers `config` reads: the description is of the buses
+/// Intel's table names functions by paths of bridges. `config` reads their bus numbers: the description is of the buses
 /// as they are numbered now. Of a machine that claims to have both tables AMD's is read. Without either the description
 /// has no units.
 ///

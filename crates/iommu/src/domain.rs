@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a function reaches: a domain, which one or several functions share.
+//! A domain: the memory that one or several functions reach.
 
 use core::fmt;
 
@@ -29,7 +29,7 @@ pub struct Domain<F> {
 }
 
 impl<F: Format> Domain<F> {
-    /// A domain that maps nothing, and will use pages up to `largest`.
+    /// Creates a domain that maps nothing, and will use pages up to `largest`.
     ///
     /// # Errors
     /// [`MapError::OutOfTables`] if there is no frame for the root.
@@ -37,32 +37,32 @@ impl<F: Format> Domain<F> {
         Ok(Self { id, tables: Tables::new(memory, largest)?, largest, limit: FOUR_LEVELS })
     }
 
-    /// A domain whose tables were built earlier, by an image before this one.
+    /// Adopts a domain with tables that were built earlier, by an image before this one.
     pub fn adopt(id: DomainId, root: PhysAddr, largest: PageSize) -> Self {
         Self { id, tables: Tables::adopt(root, largest), largest, limit: FOUR_LEVELS }
     }
 
-    /// The same domain, which refuses to map addresses from `limit` up: for units that translate fewer.
+    /// Returns the same domain, which refuses to map addresses from `limit` up: for units that translate fewer.
     pub fn with_limit(self, limit: u64) -> Self {
         Self { limit: limit.min(FOUR_LEVELS), ..self }
     }
 
-    /// Addresses from here up cannot be mapped.
+    /// Returns the first address that cannot be mapped.
     pub const fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// The largest page that it uses.
+    /// Returns the largest page that it uses.
     pub const fn largest(&self) -> PageSize {
         self.largest
     }
 
-    /// Its number.
+    /// Returns its number.
     pub const fn id(&self) -> DomainId {
         self.id
     }
 
-    /// The physical address of its top table.
+    /// Returns the physical address of its top table.
     pub fn root(&self) -> PhysAddr {
         self.tables.root()
     }
@@ -70,7 +70,7 @@ impl<F: Format> Domain<F> {
     /// Lets devices read, and with `is_writable` write, `bytes` bytes of memory at `phys` by their `address`.
     ///
     /// # Errors
-    /// As [`Tables::map`]'s: refused whole.
+    /// Those of [`Tables::map`]: refused whole.
     pub fn map(
         &mut self,
         memory: &mut impl TableMemory,
@@ -86,15 +86,15 @@ impl<F: Format> Domain<F> {
         self.tables.map(memory, address, phys, bytes, flags)
     }
 
-    /// Devices reach these addresses no more, once the units' caches have been invalidated.
+    /// Devices no longer reach these addresses once the units' caches have been invalidated.
     ///
     /// # Errors
-    /// As [`Tables::unmap`]'s: refused whole.
+    /// Those of [`Tables::unmap`]: refused whole.
     pub fn unmap(&mut self, memory: &mut impl TableMemory, address: u64, bytes: u64) -> Result<(), MapError> {
         self.tables.unmap(memory, address, bytes)
     }
 
-    /// Gives the tables back. No function may be attached any more, and no unit's cache may hold what they said.
+    /// Frees the tables. No function may be attached any more, and no unit's cache may hold their entries.
     pub fn free(self, memory: &mut impl TableMemory) {
         self.tables.free_all(memory);
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a unit says of an access that it has refused.
+//! A unit's report of an access that it has refused.
 
 use core::fmt;
 
 use pci::Bdf;
 
-/// What a function wanted.
+/// The kind of a function's access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// To read memory.
@@ -25,7 +25,7 @@ pub enum FaultReason {
     NotAllowed,
     /// The interrupt is none that was opened for the function.
     NotOpened,
-    /// A table's entry is not as the specification wants it: a defect of the host. The number is the unit's own.
+    /// A table's entry is not as the specification requires: a defect of the host. The number is the unit's own.
     BadTable(u8),
     /// Anything else, by the unit's own number.
     Other(u8),
@@ -38,7 +38,7 @@ pub struct Fault {
     pub source: Bdf,
     /// The address that it used; the entry's number for an interrupt.
     pub address: u64,
-    /// What it wanted.
+    /// The kind of the access.
     pub access: Access,
     /// The reason.
     pub reason: FaultReason,

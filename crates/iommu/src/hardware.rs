@@ -6,7 +6,7 @@ use units::PhysAddr;
 
 use crate::Problem;
 
-/// Microseconds that a unit may take to do what it was told. VT-d gives no bound; Linux waits for 10 seconds, and real
+/// Microseconds that a unit may take for a command. VT-d gives no bound; Linux waits for 10 seconds, and real
 /// units take less than a millisecond.
 const WAIT_US: u32 = 1_000_000;
 
@@ -26,16 +26,17 @@ pub trait Registers {
 
 /// Memory for tables that a unit reads: frames as page tables ([`TableMemory`]), and larger tables in one piece.
 ///
-/// What a unit reads without snooping the caches is written back by [`write_back`](Memory::write_back).
+/// [`write_back`](Memory::write_back) writes back memory that a unit reads without snooping the caches.
 pub trait Memory: TableMemory {
-    /// Zeroed memory of this many bytes, a power of two and at least 4 KiB, aligned to its size; `None` when there is
-    /// none.
+    /// Allocates zeroed memory of this many bytes, a power of two and at least 4 KiB, aligned to its size; `None` when
+    /// there is none.
     fn allocate_piece(&mut self, bytes: u64) -> Option<PhysAddr>;
 
-    /// Takes back what [`allocate_piece`](Memory::allocate_piece) gave out, with its size.
+    /// Frees a piece that [`allocate_piece`](Memory::allocate_piece) returned, of this size.
     fn free_piece(&mut self, at: PhysAddr, bytes: u64);
 
-    /// The eight bytes at this physical address, a multiple of eight within a piece. A unit may have written them.
+    /// Returns the eight bytes at this physical address, a multiple of eight within a piece. A unit may have written
+    /// them.
     fn read_word(&self, at: PhysAddr) -> u64;
 
     /// Replaces the eight bytes at this address, in one store.
@@ -49,7 +50,7 @@ pub trait Memory: TableMemory {
     fn write_back(&mut self, at: PhysAddr, bytes: u64);
 }
 
-/// Waits until `is_done` says so.
+/// Waits until `is_done` returns true.
 ///
 /// # Errors
 /// [`Problem::NoAnswer`] with the name of what was waited for, after a second.

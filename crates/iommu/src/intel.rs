@@ -15,9 +15,9 @@
 //! entry) stays clear, as it is reserved where ECAP.SC is: Enable No Snoop in a function's Device Control is cleared
 //! instead.
 //!
-//! | module | what | section |
+//! | module | content | section |
 //! |---|---|---|
-//! | `registers`, `capabilities` | what a unit can do and is told | 11.4 |
+//! | `registers`, `capabilities` | a unit's capabilities and commands | 11.4 |
 //! | `tables`, `format` | root, context and second-stage tables | 9.1, 9.3, 9.8 |
 //! | `coherence` | units that do not snoop caches | 11.4.3 |
 //! | `queue` | queued invalidation | 6.5.2 |

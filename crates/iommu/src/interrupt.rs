@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Interrupts of a function, as a unit remaps them.
 
-/// Where an interrupt goes: fixed delivery to one CPU, edge-triggered unless it comes from an I/O APIC's level input.
+/// An interrupt's destination: fixed delivery to one CPU, edge-triggered unless it comes from an I/O APIC's level
+/// input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupt {
     /// The vector at the CPU, from 16 up.
@@ -12,8 +13,8 @@ pub struct Interrupt {
     pub is_level: bool,
 }
 
-/// What a function writes to send an interrupt (MSI, MSI-X): in a format that the unit remaps, so that it names the
-/// entry, not the vector.
+/// The message that a function writes to send an interrupt (MSI, MSI-X): in a format that the unit remaps, so that it
+/// names the entry, not the vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The address.

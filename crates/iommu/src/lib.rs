@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! IOMMUs: which memory a PCI function reaches, and which interrupts it may send.
 //!
-//! [`Description`] is what firmware says of the machine's IOMMUs (ACPI tables IVRS and DMAR), read as untrusted bytes.
+//! [`Description`] is firmware's description of the machine's IOMMUs (ACPI tables IVRS and DMAR), read as untrusted
+//! bytes.
 //! A unit of either vendor is driven by registers and by tables in memory, both behind traits ([`Registers`],
 //! [`Memory`]), so that everything here runs on the host against a model of the hardware.
 //!

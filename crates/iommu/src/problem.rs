@@ -9,23 +9,23 @@ use pci::Bdf;
 /// The reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// The unit did not do what it was told within a second.
+    /// The unit did not complete a command within a second.
     NoAnswer {
-        /// What was waited for.
+        /// The event that was waited for.
         what: &'static str,
     },
-    /// The unit reported an error while it did what it was told.
+    /// The unit reported an error while it executed a command.
     Refused {
-        /// What it was told.
+        /// The command.
         what: &'static str,
         /// The errors, as the unit's status register has them.
         status: u32,
     },
-    /// The unit reads as all ones, or says what cannot be.
+    /// The unit reads as all ones, or as an impossible value.
     Absurd {
         /// The register.
         register: &'static str,
-        /// What it read as.
+        /// The value read.
         value: u64,
     },
     /// The unit lacks what Baton needs.
@@ -54,7 +54,7 @@ pub enum Problem {
     },
     /// The unit's tables, which an image before this one has left, are not as this one expects.
     NotAdopted {
-        /// What is wrong.
+        /// The reason.
         reason: &'static str,
     },
 }

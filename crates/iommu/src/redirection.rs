@@ -3,7 +3,7 @@
 
 use crate::Interrupt;
 
-/// What an input of an I/O APIC sends.
+/// The interrupt that an input of an I/O APIC sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// An interrupt.
@@ -30,7 +30,7 @@ const REMAPPABLE: u64 = 1 << 48;
 const DESTINATION_SHIFT: u32 = 56;
 
 impl Redirection {
-    /// The entry that names the CPU itself: what every I/O APIC sends whose interrupts are not remapped. Of the
+    /// Returns the entry that names the CPU itself, for I/O APICs with interrupts that are not remapped. Of the
     /// identifier the low eight bits are used.
     pub const fn direct(signal: Signal, is_active_low: bool) -> Self {
         let (destination, what) = match signal {
@@ -43,8 +43,8 @@ impl Redirection {
         Self((destination as u64) << DESTINATION_SHIFT | what | polarity)
     }
 
-    /// The entry that names entry `index` of VT-d's interrupt remapping table. Vector and trigger mode repeat that
-    /// entry's: an end of interrupt is matched by the former. An NMI has no vector.
+    /// Returns the entry that names entry `index` of VT-d's interrupt remapping table. Vector and trigger mode repeat
+    /// that entry's: an end of interrupt is matched by the former. An NMI has no vector.
     pub(crate) const fn remapped(index: u16, signal: Signal, is_active_low: bool) -> Self {
         let what = match signal {
             Signal::Interrupt(interrupt) => interrupt.vector as u64 | if interrupt.is_level { LEVEL } else { 0 },
@@ -55,7 +55,7 @@ impl Redirection {
         Self(low << 49 | REMAPPABLE | high << 11 | polarity | what)
     }
 
-    /// The same entry, in which the input is masked.
+    /// Returns the same entry, in which the input is masked.
     pub const fn masked(self) -> Self {
         Self(self.0 | MASKED)
     }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When refused accesses are told to the operator: a function's first at once, then at most one event in a while with
-//! their number, whatever it does. A function may be refused 100,000 times in a second.
+//! Rate limit of reports of refused accesses: a function's first access is reported at once, later ones by their
+//! number, at most once in an interval. A function may be refused 100,000 times in a second.
 
 use arrayvec::ArrayVec;
 use pci::Bdf;
 
 use crate::Fault;
 
-/// Functions that are told apart. One more takes the place of the one that was told of longest ago.
+/// Functions that are distinguished. One more takes the place of the one reported longest ago.
 pub const MAX_SOURCES: usize = 32;
 
-/// What is known of one function.
+/// The accesses of one function.
 #[derive(Clone, Copy, Debug)]
 struct Source {
     place: Bdf,
-    /// When it was told of last, in the caller's ticks.
-    told_at: u64,
+    /// Time of its last report, in the caller's ticks.
+    reported_at: u64,
     /// Accesses since then, and the first of them.
     waiting: u64,
     first: Fault,
@@ -38,7 +38,7 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// With so many ticks from one event of a function to the next.
+    /// Creates a limit with `interval` ticks from one event of a function to the next.
     pub const fn new(interval: u64) -> Self {
         Self { interval, sources: ArrayVec::new_const() }
     }
@@ -51,14 +51,14 @@ impl Reports {
             return source.report(now, self.interval);
         }
         if self.sources.is_full() {
-            let oldest = (0..self.sources.len()).min_by_key(|index| self.sources[*index].told_at);
+            let oldest = (0..self.sources.len()).min_by_key(|index| self.sources[*index].reported_at);
             oldest.into_iter().for_each(|index| _ = self.sources.swap_remove(index));
         }
-        self.sources.push(Source { place: fault.source, told_at: now, waiting: 0, first: fault });
+        self.sources.push(Source { place: fault.source, reported_at: now, waiting: 0, first: fault });
         Some(Report { first: fault, refused: 1 })
     }
 
-    /// An event that has become due although nothing new was refused; ask until there is none.
+    /// Returns an event that has become due although nothing new was refused. Callers call it until there is none.
     pub fn next_due(&mut self, now: u64) -> Option<Report> {
         let interval = self.interval;
         self.sources.iter_mut().find_map(|source| source.report(now, interval))
@@ -67,11 +67,11 @@ impl Reports {
 
 impl Source {
     fn report(&mut self, now: u64, interval: u64) -> Option<Report> {
-        if self.waiting == 0 || now.saturating_sub(self.told_at) < interval {
+        if self.waiting == 0 || now.saturating_sub(self.reported_at) < interval {
             return None;
         }
         let report = Report { first: self.first, refused: self.waiting };
-        (self.told_at, self.waiting) = (now, 0);
+        (self.reported_at, self.waiting) = (now, 0);
         Some(report)
     }
 }

@@ -46,17 +46,17 @@ pub struct Store<W> {
 }
 
 impl<W: Words> Store<W> {
-    /// Without a piece.
+    /// Creates a store without a piece.
     pub const fn new(words: W) -> Self {
         Self { words, pieces: ArrayVec::new_const() }
     }
 
-    /// The pieces, for the hand-over.
+    /// Returns the pieces, for the hand-over.
     pub fn pieces(&self) -> &[PhysRange] {
         &self.pieces
     }
 
-    /// Adds a piece, which is nobody else's: two pages to 126 MiB. What it holds is forgotten.
+    /// Adds a piece, which has no other owner: two pages to 126 MiB. Its content is discarded.
     ///
     /// # Errors
     /// [`Problem::OutOfMemory`] if there are too many, or if it has another size.
@@ -113,7 +113,7 @@ impl<W: Words> Store<W> {
         }
     }
 
-    /// The first free pages in a piece that are aligned as they are long.
+    /// Returns the first free pages in a piece that are aligned as they are long.
     fn find(&self, piece: PhysRange, bytes: u64) -> Option<PhysAddr> {
         let mut at = piece.start().align_up(bytes)?;
         while PhysRange::from_start(at, bytes).is_some_and(|range| piece.contains_range(range)) {
@@ -197,7 +197,7 @@ fn word(piece: PhysRange, index: u64) -> PhysAddr {
     PhysAddr(piece.start().0 + index * WORD_BYTES)
 }
 
-/// The numbers of a range's pages in its piece.
+/// Returns the numbers of a range's pages in its piece.
 fn pages(piece: PhysRange, range: PhysRange) -> impl Iterator<Item = u64> {
     let offset = |at: PhysAddr| (at.0 - piece.start().0) / PAGE_BYTES;
     offset(range.start())..offset(PhysAddr(range.end().0 - 1)) + 1

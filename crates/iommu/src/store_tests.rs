@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is given out belongs to one owner, across images, too.
+//! A frame that is given out belongs to one owner, across images, too.
 
 use std::collections::BTreeMap;
 use std::vec::Vec;
@@ -11,7 +11,7 @@ use units::{KIB, MIB, PAGE_BYTES, PhysAddr, PhysRange};
 use super::{MAX_PIECES, Store, Words};
 use crate::{Memory as _, Problem};
 
-/// Memory that reads as garbage where nobody has written.
+/// Memory that reads as garbage where it was never written.
 #[derive(Clone, Debug, Default)]
 struct Sparse(BTreeMap<u64, u64>);
 
@@ -58,7 +58,7 @@ fn a_table_is_aligned_as_it_is_long_and_zero() {
 }
 
 #[test]
-fn what_nobody_owns_is_neither_read_nor_written() {
+fn memory_without_an_owner_is_neither_read_nor_written() {
     let mut store = store();
     let table = store.allocate().unwrap();
     store.free(table);

@@ -20,13 +20,13 @@ use pci::Bdf;
 
 /// Microseconds to the next poll after one that has found anything.
 pub const QUICK_POLL_US: u64 = 2_000;
-/// Functions that are told apart. One more takes the place of the one with the least in its bucket.
+/// Functions that are distinguished. One more takes the place of the one with the least in its bucket.
 pub const MAX_STORMING: usize = 32;
 /// The most that one poll adds to a bucket.
 const PER_POLL: u32 = 16;
-/// What drains off in a second.
+/// Requests that drain off in a second.
 const DRAINED_PER_SECOND: u64 = 64;
-/// A function whose bucket holds so much is stopped.
+/// A function is stopped when its bucket holds this many requests.
 const LIMIT: u32 = 256;
 
 /// A function that has to be stopped.
@@ -40,16 +40,16 @@ pub struct Storm {
     pub ticks: u64,
 }
 
-/// What is known of one function.
+/// The leaky bucket of one function.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     source: Bdf,
     level: u32,
-    /// What the poll under way has added.
+    /// Requests that the poll under way has added.
     added: u32,
     /// Until when it has drained, by the time that counts.
     drained_at: u64,
-    /// When it was empty last, and what was found since.
+    /// Time when it was empty last; `refused` counts since then.
     began: u64,
     refused: u64,
 }
@@ -69,7 +69,7 @@ pub struct Storms {
 }
 
 impl Storms {
-    /// With a clock of so many ticks a second.
+    /// Creates it for a clock of `ticks_per_second`.
     pub fn new(ticks_per_second: u64) -> Self {
         Self {
             ticks_per_request: (ticks_per_second / DRAINED_PER_SECOND).max(1),
@@ -94,7 +94,7 @@ impl Storms {
         bucket.refused = bucket.refused.saturating_add(1);
     }
 
-    /// Ends a poll; returns the functions that are to be stopped. They begin again if they go on.
+    /// Ends a poll; returns the functions that are to be stopped. Their count begins again if they go on.
     pub fn end_poll(&mut self, now: u64) -> ArrayVec<Storm, MAX_STORMING> {
         self.count(now);
         self.has_found = self.buckets.iter().any(|bucket| bucket.added > 0);
@@ -140,7 +140,7 @@ impl Bucket {
         self.level + self.added
     }
 
-    /// What has drained off by now is gone. The rest of a request's time counts the next time.
+    /// Removes the requests that have drained off by now. The rest of a request's time counts the next time.
     fn drain(&mut self, clock: u64, ticks_per_request: u64) {
         let drained = clock.saturating_sub(self.drained_at) / ticks_per_request;
         self.level = u64::from(self.level).saturating_sub(drained) as u32;

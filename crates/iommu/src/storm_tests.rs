@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A function that storms is stopped, whatever others do; one that is refused now and then is not.
+//! A function that storms is stopped, for any behaviour of others; one that is refused now and then is not.
 
 use std::collections::BTreeMap;
 use std::vec::Vec;
@@ -11,9 +11,9 @@ use super::{LIMIT, MAX_STORMING, PER_POLL, QUICK_POLL_US, Storm, Storms};
 
 /// A clock of microseconds.
 const SECOND: u64 = 1_000_000;
-/// As the hypervisor polls while nothing is found.
+/// The hypervisor's poll interval while nothing is found.
 const SLOW_POLL_US: u64 = 250_000;
-/// As many as the hypervisor takes from a unit at a time.
+/// Requests that the hypervisor takes from a unit at a time.
 const MOST_AT_A_TIME: u64 = 64;
 
 fn source(requester: u16) -> Bdf {
@@ -51,7 +51,7 @@ impl Polled {
         self.storms.end_poll(self.last).into_iter().collect()
     }
 
-    /// Polls for so long; returns the first storm of each function, and when it was found.
+    /// Polls for this time; returns the first storm of each function, and when it was found.
     fn run(&mut self, us: u64) -> BTreeMap<u16, u64> {
         let mut stopped = BTreeMap::new();
         while self.now < us {
@@ -96,7 +96,7 @@ fn a_storm_is_described_and_begins_again() {
     assert_eq!(poll(17), []);
 }
 
-/// Polls that find one request each, so many microseconds apart.
+/// Polls that find one request each, `apart_us` microseconds apart.
 fn stops_by_polls(apart_us: u64) -> bool {
     let mut storms = Storms::new(SECOND);
     (0..1_000).any(|poll| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A unit of whichever vendor: the only place that tells them apart.
+//! A unit of either vendor: the only place that distinguishes them.
 //!
 //! Memory that firmware reserves for devices (IVMD, RMRR) is one domain for each unit, [`FIRMWARE`], at its own
 //! addresses. All functions for which firmware reserves some are attached to it, so that one of them reaches what is

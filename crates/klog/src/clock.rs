@@ -11,7 +11,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Nanoseconds since time 0; 0 for what was before.
+    /// Returns nanoseconds since time 0; 0 for times before.
     pub fn nanoseconds(self, ticks: u64) -> u64 {
         let elapsed = u128::from(ticks.saturating_sub(self.origin));
         (elapsed * 1_000_000_000).checked_div(u128::from(self.hz)).map_or(0, |ns| u64::try_from(ns).unwrap_or(u64::MAX))

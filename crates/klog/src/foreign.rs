@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A ring that another image has left: bytes that state of themselves what they are, and are not believed.
+//! A ring that another image has left: bytes that describe themselves, and are not trusted.
 
 use core::fmt;
 
@@ -8,8 +8,8 @@ use crate::layout::*;
 use crate::reader::Cursor;
 use crate::reader::{Memory, Reach};
 
-/// A ring in memory that nobody writes any more. Read it with [`Cursor::next`] and [`Reach::Everything`]; whatever its
-/// words are, readers end, and what they show prints as lines.
+/// A ring in memory that no CPU writes any more. Read it with [`Cursor::next`] and [`Reach::Everything`]; whatever its
+/// words are, readers end, and the records that they return print as lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Foreign<'a> {
     header: &'a [[u8; 8]; HEADER_WORDS],
@@ -19,14 +19,14 @@ pub struct Foreign<'a> {
 /// The reason why memory is no ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForeignError {
-    /// It does not begin as a ring does: nobody has logged there, or it has been used for something else since.
+    /// It does not begin as a ring does: no image has logged there, or it has been used for something else since.
     NoRing,
     /// A ring of another version.
     Version {
         /// The version found.
         version: u16,
     },
-    /// Its header speaks of more than there is, or of places outside.
+    /// Its header describes more than there is, or places outside.
     Damaged,
 }
 

@@ -2,7 +2,7 @@
 //! Layout of a ring's memory: words of 64 bits, little endian. It describes itself, so that a later image that is given
 //! the frames can read it.
 //!
-//! | word | what |
+//! | word | content |
 //! |---|---|
 //! | 0 | [`MAGIC`] |
 //! | 1 | version (16 bits), words of this header (16), CPU (32) |

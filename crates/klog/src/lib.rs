@@ -7,23 +7,23 @@
 //!  cpu 2: …                    ──▶ Ring ─┘     └─────▶ control channel, emergency, …
 //! ```
 //!
-//! A ring has one writing CPU and no lock. That CPU may write in any context: an NMI in the middle of a
-//! record, a record about the log itself. Readers are anybody, anywhere; each has its own [`Cursor`] (or a [`Merge`] of
-//! all rings), copies records out, and learns how many it has missed, exactly: each CPU numbers its records
-//! without gaps.
+//! A ring has one writing CPU and no lock. That CPU may write in any context: an NMI in the middle of a record, a
+//! record about the log itself. Any code may read, in any context; each reader has its own [`Cursor`] (or a [`Merge`]
+//! of all rings), copies records out, and learns exactly how many it has missed: each CPU numbers its records without
+//! gaps.
 //!
-//! Everything in a ring is a word that is read and written atomically, so that what a reader copies while it is
-//! overwritten is garbage that gets thrown away, and nothing worse. The unit tests try every interleaving of a writer
-//! and a reader, and an interrupt before each operation of a writer (loom).
+//! Everything in a ring is a word that is read and written atomically, so that a copy of a record that is overwritten
+//! meanwhile is garbage that is discarded, and nothing worse. The unit tests try every interleaving of a writer and a
+//! reader, and an interrupt before each operation of a writer (loom).
 //!
 //! A ring describes itself ([`mod@layout`]): the image that comes next may read it as [`Foreign`] bytes.
 //!
-//! A record prints as one line, whatever is in it (see [`Record`]): guests' names and loaders' strings reach the log,
-//! and must not be able to forge lines or command the operator's terminal.
+//! A record prints as one line, whatever its content (see [`Record`]): guests' names and loaders' strings reach the
+//! log, and must not be able to forge lines or command the operator's terminal.
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
-//! | [`mod@layout`] | what is where in a ring's memory |
+//! | [`mod@layout`] | the layout of a ring's memory |
 //! | [`ring`] | how records get in |
 //! | [`reader`], [`merge`] | how they get out: from one ring, from all |
 //! | [`foreign`] | rings that another image has left |

@@ -36,7 +36,7 @@ fn write(ring: &Ring<'_>, clock: &Plain, name: u64) -> u64 {
     ring.write(Level::Info, "", format_args!("{name}"), || clock.fetch_add(1, PlainOrdering::Relaxed))
 }
 
-/// Returns what a reader from `cursor` on finds: names of records, and how many are lost.
+/// Returns the findings of a reader from `cursor` on: names of records, and how many are lost.
 fn read(ring: &Ring<'_>, cursor: &mut Cursor, reach: Reach) -> (Vec<String>, u64) {
     let (mut names, mut lost, mut copied, mut last_ticks) = (Vec::new(), 0, Copied::new(), None);
     loop {
@@ -120,7 +120,7 @@ fn an_interrupt_finds_its_way_through_what_it_interrupted() {
         let (ring, clock) = (ring(32), Arc::new(Plain::new(0)));
         write(&ring, &clock, 1);
         let inner_clock = clock.clone();
-        // As at the end of a host: what the interrupt reads is all that will ever be.
+        // As at the end of a host: the interrupt is the last reader.
         interrupt_after(point, move || {
             write(&ring, &inner_clock, 3);
             let (names, lost) = read(&ring, &mut Cursor::start(), Reach::Everything);

@@ -28,7 +28,7 @@ impl<T: AsRef<[Cursor]> + AsMut<[Cursor]>> Cursors for T {
 
 /// A reader of rings, numbered from 0. Each step checks every ring once: the work is bounded, and nothing is allocated.
 ///
-/// The order is that of the time stamps among the records that are complete when it looks. A record that is completed
+/// The order is that of the time stamps among the records that are complete when it reads. A record that is completed
 /// later is not waited for.
 #[derive(Clone, Debug)]
 pub struct Merge<C: Cursors> {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reading records from a ring: copied first, validated afterwards.
 //!
-//! A reader takes nothing from the writer, not even its time: it copies the record at its cursor, and then looks
-//! whether the tail has passed that place meanwhile. If so the copy is worthless, and what lies between the cursor and
-//! the tail is counted as lost. Whatever is in the memory, a reader ends: each step brings its cursor nearer to the
-//! head, and there are only so many attempts.
+//! A reader takes nothing from the writer, not even its time: it copies the record at its cursor, and then checks
+//! whether the tail has passed that place meanwhile. If so the copy is worthless, and the records between the cursor
+//! and the tail are counted as lost. Whatever is in the memory, a reader ends: each step brings its cursor nearer to
+//! the head, and there are only so many attempts.
 
 use crate::clock::Clock;
 use crate::layout::*;
@@ -15,7 +15,7 @@ use crate::sync::{Ordering, fence};
 /// Attempts to copy a record before a writer that overtakes each of them is left alone for now.
 const ATTEMPTS: usize = 4;
 
-/// Memory that holds a ring: this image's own, or what another has left.
+/// Memory that holds a ring: this image's own, or one that another has left.
 pub trait Memory {
     /// Word `index` of the header, below [`HEADER_WORDS`].
     fn header(&self, index: usize) -> u64;
@@ -24,7 +24,7 @@ pub trait Memory {
     /// Returns how many words of records there are.
     fn data_words(&self) -> usize;
 
-    /// The CPU whose ring it is.
+    /// Returns the CPU that owns the ring.
     fn cpu_number(&self) -> u32 {
         (self.header(HEADER_IDENTITY) >> 32) as u32
     }
@@ -62,7 +62,8 @@ impl Memory for Ring<'_> {
 pub enum Reach {
     /// Up to the first record that may not be complete: for a host that lives.
     Complete,
-    /// To the head, past records whose writers never came back: for the end of the host, and for what another has left.
+    /// To the head, past records that their writers never completed: for the end of the host, and for rings that
+    /// another image has left.
     Everything,
 }
 
@@ -93,7 +94,7 @@ pub(crate) enum Peek {
 }
 
 impl Cursor {
-    /// The oldest record that there will ever have been: what is gone by now is counted as lost.
+    /// A cursor at record 0: records that are gone by now are counted as lost.
     pub const fn start() -> Self {
         Self(Place { sequence: 0, index: 0 })
     }
@@ -152,7 +153,7 @@ impl Cursor {
         self.0.to_word()
     }
 
-    /// Returns what [`Self::to_word`] made of a cursor.
+    /// Returns the cursor that [`Self::to_word`] made this word of.
     pub fn from_word(word: u64) -> Self {
         Self(Place::from_word(word))
     }
@@ -187,7 +188,7 @@ impl Cursor {
         Step::Nothing
     }
 
-    /// Returns what [`Self::next`] will find, without a copy: may be out of date by then.
+    /// Returns the step that [`Self::next`] will take, without a copy: it may be out of date by then.
     #[inline]
     pub(crate) fn peek(&self, ring: &impl Memory, reach: Reach) -> Peek {
         let limit = limit(ring, reach);
@@ -201,11 +202,12 @@ impl Cursor {
         Peek::At(ring.data(advance(self.0.index, 1, ring.data_words())))
     }
 
-    /// The copy is what was there: is it a record, and the one that was wanted?
+    /// Judges a valid copy: whether it is a record, and the one that was wanted.
     fn judge(&mut self, heading: Heading, limit: Place, words: usize) -> Step {
         let is_record = (self.0.sequence..limit.sequence).contains(&heading.sequence());
         if !is_record || !heading.is_possible() || !self.may_pass(heading, limit, words) {
-            // Only memory that another has left, or a writer that stopped between two instructions, looks like this.
+            // Only memory that another image has left, or a writer that stopped between two instructions, has this
+            // form.
             return self.skip_to(limit);
         }
         if heading.sequence() > self.0.sequence {
@@ -240,7 +242,7 @@ fn limit(ring: &impl Memory, reach: Reach) -> Place {
     Place::from_word(word)
 }
 
-/// Copies what may be a record; only so much as the longest has.
+/// Copies words that may be a record, at most as many as the longest record has.
 fn copy(ring: &impl Memory, from: usize, heading: Heading, into: &mut Copied) {
     let words = ring.data_words();
     let mut index = advance(from, 1, words);

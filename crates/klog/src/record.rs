@@ -28,7 +28,7 @@ pub struct Record<'a> {
     pub text: &'a str,
 }
 
-/// A record as it was copied out of a ring: what is behind a [`Record`].
+/// A record as it was copied out of a ring: the bytes that a [`Record`] borrows.
 #[derive(Clone, Debug)]
 pub struct Copied {
     pub(crate) heading: Heading,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One CPU's ring, and how records get into it.
 //!
-//! Only its own CPU writes, but in any context: an interrupt or NMI may come between any two instructions of a
-//! writer, and write a record itself. Such writers nest: the inner one is done before the outer one goes on. That is
-//! all the protocol needs; nobody waits for anybody.
+//! Only its own CPU writes, but in any context: an interrupt or NMI may come between any two instructions of a writer,
+//! and write a record itself. Such writers nest: the inner one is done before the outer one goes on. That is all the
+//! protocol needs; no writer or reader waits for another.
 //!
 //! ```text
 //!        tail ──────────▶ floor ─────────────▶ head
@@ -14,15 +14,15 @@
 //!
 //! 1. The text is formatted on the stack: whatever that calls, the ring is not involved yet.
 //! 2. The oldest records make room: the tail moves. It never passes the floor, the head at the time when the outermost
-//!    writer began, because what lies behind that may not be complete. A record that finds no room there is refused: it
+//!    writer began, because records behind that may not be complete. A record that finds no room there is refused: it
 //!    takes a number, and readers count it as lost like one that was overwritten.
 //! 3. One compare-and-exchange moves the head: number and words are the writer's. Its time was read just before, so
 //!    that times rise with the numbers. If an inner writer was faster, the exchange fails and 2 begins again.
 //! 4. Heading, time and text are stored; then the heading is marked complete.
 //! 5. The outermost writer publishes the head as seen: readers go so far and no further.
 //!
-//! Between 3 and 4 the heading is not in its place. An inner writer that comes just then puts one there, so that one
-//! who reads in an emergency, past what is seen, finds the way from each record to the next.
+//! Between 3 and 4 the heading is not in its place. An inner writer that comes just then puts one there, so that an
+//! emergency reader, which reads past the published head, finds the way from each record to the next.
 
 use core::fmt;
 
@@ -75,8 +75,8 @@ impl<'a> Ring<'a> {
         Ok(ring)
     }
 
-    /// Counts on from another ring's records: the next one gets this number. Only for a ring that holds nothing, and
-    /// before anybody reads it; else it does nothing.
+    /// Continues the numbering of another ring's records: the next one gets this number. Only for an empty ring, before
+    /// it has a reader; else it does nothing.
     pub fn count_from(&self, sequence: u64) {
         if self.header[HEADER_HEAD].load(Ordering::Relaxed) == 0 {
             let place = Place { sequence, index: 0 }.to_word();
@@ -86,8 +86,8 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// The ring's CPU has been reset and begins again: whatever it was writing will never be complete. Called by
-    /// the code that starts it, before it runs.
+    /// Notes that the ring's CPU has been reset and begins again: a record that it was writing will never be complete.
+    /// Called by the code that starts it, before it runs.
     pub fn restart(&self) {
         if self.header[HEADER_WRITERS].load(Ordering::Relaxed) > 0 {
             self.complete_reservation();
@@ -95,12 +95,12 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// The CPU whose ring it is.
+    /// Returns the CPU that owns the ring.
     pub fn cpu(&self) -> u32 {
         (self.header[HEADER_IDENTITY].load(Ordering::Relaxed) >> 32) as u32
     }
 
-    /// Sets how the ticks of its records become time. Anybody may.
+    /// Sets the conversion of its records' ticks to time. Any CPU may call it.
     pub fn set_clock(&self, clock: Clock) {
         self.header[HEADER_CLOCK_ORIGIN].store(clock.origin, Ordering::Relaxed);
         self.header[HEADER_CLOCK_HZ].store(clock.hz, Ordering::Relaxed);
@@ -209,7 +209,7 @@ impl<'a> Ring<'a> {
             let oldest = Heading(self.data[tail.index].load(Ordering::Relaxed));
             let index = advance(tail.index, oldest.words(), self.data.len());
             let next = Place { sequence: oldest.sequence() + 1, index };
-            // It fails where an inner writer has moved the tail, and then that is where to go on.
+            // It fails where an inner writer has moved the tail; then the loop goes on from there.
             let _ =
                 self.header[HEADER_TAIL].compare_exchange(word, next.to_word(), Ordering::Relaxed, Ordering::Relaxed);
         }
@@ -217,8 +217,8 @@ impl<'a> Ring<'a> {
 
     #[inline(always)]
     fn fill(&self, place: Place, heading: Heading, ticks: u64, text: &[[u8; 8]]) {
-        // Who reads a word that is stored from here on sees the tail that made room for it, and knows it is not what it
-        // was.
+        // A reader of a word that is stored from here on sees the tail that made room for it, and knows that the word
+        // has been overwritten.
         fence(Ordering::Release);
         let (before, from) = self.data.split_at(place.index.min(self.data.len()));
         if let Some(([first, time, behind @ ..], _)) = from.split_at_checked(HEADING_WORDS + text.len()) {
@@ -231,8 +231,8 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Puts a heading in the place that the interrupted writer has reserved, if it has not come to do so. As nobody has
-    /// reserved anything since, its record ends at the head.
+    /// Puts a heading in the place that the interrupted writer has reserved, if that has not done so yet. As no writer
+    /// has reserved anything since, its record ends at the head.
     #[cold]
     fn complete_reservation(&self) {
         let place = Place::from_word(self.header[HEADER_RESERVING].load(Ordering::Relaxed));

@@ -24,7 +24,7 @@ pub(crate) mod interruptible {
     type Handler = Box<dyn FnMut()>;
 
     std::thread_local! {
-        /// Points left until the interrupt comes, and what it does.
+        /// Points left until the interrupt comes, and its handler.
         static INTERRUPT: RefCell<Option<(usize, Handler)>> = const { RefCell::new(None) };
     }
 

@@ -2,8 +2,8 @@
 //! A record's text on its way into the ring: formatted once, into a few words of stack.
 //!
 //! Most texts are short, and are made of pieces of a few bytes. So the first attempt has little room, which is cleared
-//! by a few instructions, and pieces are copied without a call of memcpy; only what does not fit is formatted again
-//! with room for all.
+//! by a few instructions, and pieces are copied without a call of memcpy; only a text that does not fit is formatted
+//! again with room for all.
 
 use core::fmt;
 
@@ -34,7 +34,8 @@ impl<const BYTES: usize> Text<BYTES> {
         Self { bytes: [0; BYTES], used: 0, module_bytes: 0, cut: false }
     }
 
-    /// Formats a record. Of the module's path the last part is kept. What does not fit is left out ([`Self::is_cut`]).
+    /// Formats a record. Of the module's path the last part is kept. Text that does not fit is left out
+    /// ([`Self::is_cut`]).
     #[inline(always)]
     pub(crate) fn format(&mut self, path: &str, arguments: fmt::Arguments<'_>) {
         let module = last_part(path.as_bytes());
@@ -43,7 +44,7 @@ impl<const BYTES: usize> Text<BYTES> {
         self.module_bytes = self.used;
         match arguments.as_str() {
             Some(whole) => drop(fmt::Write::write_str(self, whole)),
-            // A `Display` that fails has written what it could, and that is what gets logged.
+            // A `Display` that fails has written as much as it could; that much is logged.
             None => drop(fmt::write(self, arguments)),
         }
     }
@@ -59,7 +60,7 @@ impl<const BYTES: usize> Text<BYTES> {
         let text = whole_characters(&self.bytes[self.module_bytes..self.used]);
         self.used = self.module_bytes + floor_boundary(text, self.limit() - self.module_bytes - MARK.len()).len();
         self.append(MARK.as_bytes());
-        // What stood behind the mark does not get into the ring.
+        // The bytes behind the mark do not get into the ring.
         self.bytes[self.used..].fill(0);
     }
 
@@ -106,7 +107,7 @@ impl<const BYTES: usize> Text<BYTES> {
 impl<const BYTES: usize> fmt::Write for Text<BYTES> {
     #[inline]
     fn write_str(&mut self, part: &str) -> fmt::Result {
-        // The smaller text is formatted again if anything is cut, so what comes behind the cut does not matter there.
+        // The smaller text is formatted again if anything is cut, so the bytes behind the cut do not matter there.
         let is_over = BYTES > MAXIMUM_TEXT_BYTES && (self.cut || self.used + part.len() > self.limit());
         if is_over || !self.append(part.as_bytes()) { self.append_what_fits(part) } else { Ok(()) }
     }
@@ -140,7 +141,7 @@ fn halves<const BYTES: usize>(into: &mut [u8], from: &[u8]) {
     }
 }
 
-/// The last part of a module's path: what is behind the last colon. Every record's module is found so, eight bytes at a
+/// Returns the last part of a module's path, behind the last colon. Every record's module is found so, eight bytes at a
 /// time.
 #[inline(always)]
 fn last_part(path: &[u8]) -> &[u8] {
@@ -170,7 +171,7 @@ fn floor_boundary(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-/// The characters in `bytes` up to the first that is none: what went into the ring was text, so that is all of it.
+/// The characters in `bytes` up to the first that is not one: only text went into the ring, so that is all of it.
 pub(crate) fn whole_characters(bytes: &[u8]) -> &str {
     match core::str::from_utf8(bytes) {
         Ok(text) => text,

@@ -36,7 +36,7 @@ fn kept(text: &str, most: usize, mark: &str) -> String {
     text[..text.floor_char_boundary(text.floor_char_boundary(most).min(most - mark.len()))].to_owned() + mark
 }
 
-/// Returns what is kept of a module's path.
+/// Returns the part of a module's path that is kept.
 fn last_part(path: &str) -> &str {
     path.rsplit(':').next().unwrap_or_default()
 }
@@ -116,7 +116,7 @@ proptest! {
             ring.get().write(Level::Info, "m", format_args!("{:length$}", ""), || 1);
         }
         let mut bytes = ring.bytes();
-        // The first three words say that it is a ring, which other tests change.
+        // The first three words identify it as a ring; other tests change them.
         damage.iter().for_each(|(at, byte)| { let at = 24 + at.index(bytes.len() - 24); bytes[at] = *byte; });
         if let Ok(foreign) = Foreign::adopt(&bytes) {
             let found = records(&foreign, Foreign::REACH);

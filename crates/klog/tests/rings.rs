@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rules of real rings: what a record keeps, what readers are shown, what another image's memory can do to them.
+//! Rules of real rings: the content of a record, the steps of readers, and the effect of another image's memory on
+//! them.
 
 mod common;
 
@@ -208,7 +209,7 @@ fn levels_are_read_as_they_are_printed() {
 }
 
 #[test]
-fn times_are_as_the_clock_says() {
+fn times_are_as_the_clock_reports() {
     let clock = Clock { origin: 1000, hz: 3_000_000_000 };
     assert_eq!(clock.nanoseconds(1000 + 3_000_000_000 * 7), 7_000_000_000);
     assert_eq!((clock.nanoseconds(5), Clock::default().nanoseconds(5)), (0, 0));

@@ -15,7 +15,7 @@ use crate::why::Why;
 /// Errors of one #MC that are survived at most.
 const MOST_FOUND: usize = 8;
 
-/// Whom the #MC interrupted.
+/// The context that the #MC interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
     /// The hypervisor.
@@ -43,9 +43,9 @@ pub struct Fatal {
 }
 
 impl Unit {
-    /// Judges a #MC that has interrupted `context`. What is survived is cleared from its bank; a fatal error stays
-    /// there, for the next boot's report. Corrected errors are left for [`Unit::poll`]. Once the caller has kept what
-    /// was found, [`Unit::finish`] makes the next #MC possible.
+    /// Judges a #MC that has interrupted `context`. Survived errors are cleared from their banks; a fatal error stays
+    /// there, for the next boot's report. Corrected errors are left for [`Unit::poll`]. Once the caller has stored the
+    /// errors found, [`Unit::finish`] makes the next #MC possible.
     ///
     /// # Errors
     /// [`Fatal`]: the host must end.
@@ -70,7 +70,7 @@ impl Unit {
     ) -> Result<Judgement, Fatal> {
         let mut judgement = Judgement { found: ArrayVec::new(), ends_interrupted_guest: !is_restartable };
         for bank in 0..self.banks() {
-            let Some(found) = self.look(registers, bank) else { continue };
+            let Some(found) = self.read_bank(registers, bank) else { continue };
             let fatal = |why| Fatal { why, found: Some(found) };
             match found.severity {
                 Severity::Corrected => continue,

@@ -5,10 +5,10 @@
 //! vol. 3, chapter 16 ("Machine-check architecture").
 //!
 //! ```text
-//! boot ──► Unit::prepare      reports and clears what banks hold, enables all of them
+//! boot ──► Unit::prepare      reports and clears the banks' errors, enables all banks
 //! #MC ───► Unit::exception ─┬─ Fatal ───► the host ends, the banks keep their errors for the next boot's report
-//!                           └─ found ───► Pending ──► the CPU's loop: who has that memory?
-//! timer ─► Unit::poll ──────── found ──────────────►   a guest: it ends; nobody: retired; the host: the host ends
+//!                           └─ found ───► Pending ──► the CPU's loop: which owner has that memory?
+//! timer ─► Unit::poll ──────── found ──────────────►   a guest: it ends; none: retired; the host: the host ends
 //! ```
 //!
 //! Registers are behind the trait [`Registers`], so that banks are a model in tests.

@@ -13,10 +13,10 @@ use crate::unit::Found;
 const SLOTS: u32 = 8;
 const WORDS: usize = 5;
 const HAS_ADDRESS: u64 = 1 << 32;
-/// The number in the same word as [`HAS_ADDRESS`] whose bits state that the error was not signalled.
+/// The bit in the same word as [`HAS_ADDRESS`] that states that the error was not signalled.
 const IS_UNSIGNALLED: u64 = 1 << 33;
 
-/// An error that was found, and that somebody has yet to pay for.
+/// An error that was found, and has yet to be acted on.
 pub type Damage = Found;
 
 /// Errors that wait for their CPU's loop. One CPU fills it, in a handler that nothing but another #MC interrupts (which

@@ -6,11 +6,11 @@
 pub enum Recovery {
     /// Not at all.
     None,
-    /// AMD (CPUID Fn8000_0007_EBX.SUCCOR): damaged data are marked; what uses them gets a #MC.
+    /// AMD (CPUID Fn8000_0007_EBX.SUCCOR): damaged data are marked; a context that uses them gets a #MC.
     Poison {
         /// An error that was not recorded is as harmless as the one that was.
         survives_overflow: bool,
     },
-    /// Intel (MCG_CAP.MCG_SER_P): the status says what is to be done.
+    /// Intel (MCG_CAP.MCG_SER_P): the status states the action required.
     Flags,
 }

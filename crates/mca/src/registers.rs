@@ -17,8 +17,8 @@ pub const MCG_STATUS: u32 = 0x17a;
 pub(crate) const MCG_CTL: u32 = 0x17b;
 /// MCG_CAP bit 8: MCG_CTL exists.
 pub(crate) const MCG_CAP_HAS_CTL: u64 = 1 << 8;
-/// MCG_CAP bit 24 (Intel SDM vol. 3, section 16.3.1.1): the banks' S and AR flags state who has to recover. Reserved on
-/// AMD.
+/// MCG_CAP bit 24 (Intel SDM vol. 3, section 16.3.1.1): the banks' S and AR flags state whether software has to
+/// recover. Reserved on AMD.
 pub(crate) const MCG_CAP_RECOVERS: u64 = 1 << 24;
 /// MCG_STATUS bit 0: the interrupted context can be resumed.
 pub(crate) const RIPV: u64 = 1 << 0;
@@ -36,7 +36,7 @@ pub(crate) enum Register {
     Status = 1,
     Address = 2,
     Misc = 3,
-    /// Scalable MCA only: what unit the bank belongs to.
+    /// Scalable MCA only: the unit that the bank belongs to.
     Identity = 5,
     /// Scalable MCA only: a deferred error, where it is not in `Status`.
     DeferredStatus = 8,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rate limit of events about corrected errors: a bank that is never silent must not push everything else out of the
+//! Rate limit of events about corrected errors: a bank that keeps reporting must not push everything else out of the
 //! log.
 
 /// Banks that are kept apart; those beyond share the last place.
@@ -27,12 +27,13 @@ impl Reports {
         Self { interval, banks: [Bank { found: 0, wait: 0 }; BANKS] }
     }
 
-    /// A poll begins.
+    /// Notes that a poll begins.
     pub fn begin_poll(&mut self) {
         self.banks.iter_mut().for_each(|bank| bank.wait = bank.wait.saturating_sub(1));
     }
 
-    /// The poll has found a corrected error. How many polls have since the last report, if it is to be reported now.
+    /// Notes that the poll has found a corrected error. Returns how many polls have found one since the last report, if
+    /// it is to be reported now.
     pub fn note(&mut self, bank: u32) -> Option<u16> {
         let bank = &mut self.banks[(bank as usize).min(BANKS - 1)];
         bank.found = bank.found.saturating_add(1);

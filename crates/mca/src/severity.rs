@@ -10,7 +10,7 @@ use crate::why::Why;
 pub enum Severity {
     /// The hardware has corrected it.
     Corrected,
-    /// It was not corrected, and its reporting was not enabled: it has stopped nobody.
+    /// It was not corrected, and its reporting was not enabled: it has stopped no context.
     Unsignalled,
     /// It was not corrected. The data are marked or were not used: everything may go on, but for the owner of the data.
     Optional,

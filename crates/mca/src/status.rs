@@ -29,7 +29,7 @@ impl Status {
     pub const ACTION_REQUIRED: u64 = 1 << 55;
     /// AMD's name for the same bit.
     pub const TASK_CORRUPT: u64 = 1 << 55;
-    /// AMD: the error was marked in the data (poison), and nobody has used them yet.
+    /// AMD: the error was marked in the data (poison), and they have not been used yet.
     pub const DEFERRED: u64 = 1 << 44;
 
     /// Returns whether all of `flags` are set.

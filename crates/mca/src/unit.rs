@@ -22,7 +22,7 @@ const HAS_BANKS: u32 = 1 << 14;
 const ADDRESS_BITS: u64 = (1 << 52) - 1;
 /// MISC bits 8 to 6 of Intel's (SDM vol. 3, section 16.3.2.4): the address is a physical one.
 const ADDRESS_IS_PHYSICAL: u64 = 2;
-/// Identity bits 43 to 32: a bank of the core, whose addresses are the system's. Those of a memory controller are not.
+/// Identity bits 43 to 32: a bank of the core. Its addresses are the system's; those of a memory controller are not.
 const OF_THE_CORE: u64 = 0xb0;
 /// An error that is reported to be about more than 1 GiB is not about memory.
 const MOST_ADDRESS_BITS: u64 = 30;
@@ -43,17 +43,17 @@ pub struct Found {
     pub bank: u32,
     /// Its status.
     pub status: Status,
-    /// Its address register, where that is valid; not of every bank is it a physical address.
+    /// Its address register, where that is valid; not every bank holds a physical address there.
     pub address: Option<u64>,
-    /// The memory that it is about, in whole pages, as far as the bank names it.
+    /// The memory that it concerns, in whole pages, as far as the bank names it.
     pub memory: Option<PhysRange>,
     /// Its severity.
     pub severity: Severity,
 }
 
 impl Unit {
-    /// The calling CPU's, by CPUID Fn0000_0001_EDX and Fn8000_0007_EBX (0 where that leaf does not exist). `None` if it
-    /// has none.
+    /// Detects the calling CPU's unit, by CPUID Fn0000_0001_EDX and Fn8000_0007_EBX (0 where that leaf does not exist).
+    /// `None` if it has none.
     pub fn detect(features: u32, recovery_features: u32, registers: &mut impl Registers) -> Option<Self> {
         if features & HAS_BANKS == 0 {
             return None;
@@ -81,13 +81,13 @@ impl Unit {
         self.recovery
     }
 
-    /// Reports what the banks hold since before, clears them, and enables every source of errors. For each CPU before
-    /// guests run.
+    /// Reports the errors that the banks hold already, clears them, and enables every source of errors. For each CPU
+    /// before guests run.
     pub fn prepare(&self, registers: &mut impl Registers, mut report: impl FnMut(&Found)) {
         for bank in 0..self.banks {
             // A bank of scalable MCA may hold two errors, one of them deferred.
             for _ in 0..2 {
-                if let Some(found) = self.look(registers, bank) {
+                if let Some(found) = self.read_bank(registers, bank) {
                     report(&found);
                     self.clear(registers, &found);
                 }
@@ -100,19 +100,19 @@ impl Unit {
         registers.write(MCG_STATUS, 0);
     }
 
-    /// Takes what came without a #MC: corrected errors, and those that stop nobody. What a #MC is about is left to its
-    /// handler.
+    /// Takes the errors that came without a #MC: corrected ones, and those that stop no context. Errors that a #MC
+    /// signals are left to its handler.
     pub fn poll(&self, registers: &mut impl Registers, mut take: impl FnMut(&Found)) {
         for bank in 0..self.banks {
-            if let Some(found) = self.look(registers, bank).filter(Found::is_pollable) {
+            if let Some(found) = self.read_bank(registers, bank).filter(Found::is_pollable) {
                 take(&found);
                 self.clear(registers, &found);
             }
         }
     }
 
-    /// Returns what a bank holds.
-    pub(crate) fn look(&self, registers: &mut impl Registers, bank: u32) -> Option<Found> {
+    /// Returns the error that a bank holds.
+    pub(crate) fn read_bank(&self, registers: &mut impl Registers, bank: u32) -> Option<Found> {
         let mut read = |register| registers.read(msr(self.is_scalable, bank, register));
         let mut status = Status(read(Register::Status));
         let mut address_register = Register::Address;
@@ -128,7 +128,7 @@ impl Unit {
         Some(Found { bank, status, address, memory, severity: severity::of(status, self.recovery) })
     }
 
-    /// The memory that an address register names.
+    /// Returns the memory that an address register names.
     fn memory(&self, address: u64, status: Status, mut read: impl FnMut(Register) -> u64) -> Option<PhysRange> {
         let (is_physical, lowest_bit) = if self.recovery == Recovery::Flags {
             let misc = if status.has(Status::MISC_VALID) { read(Register::Misc) } else { 0 };
@@ -145,7 +145,7 @@ impl Unit {
         PhysRange::from_start(PhysAddr(address & ADDRESS_BITS & !(bytes - 1)), bytes)
     }
 
-    /// The error has been taken.
+    /// Clears an error that has been taken from its bank.
     pub(crate) fn clear(&self, registers: &mut impl Registers, found: &Found) {
         let status = msr(self.is_scalable, found.bank, Register::Status);
         let deferred = msr(self.is_scalable, found.bank, Register::DeferredStatus);
@@ -158,7 +158,7 @@ impl Unit {
 }
 
 impl Found {
-    /// Returns whether no #MC is on its way for it.
+    /// Returns whether no #MC signals it.
     pub fn is_pollable(&self) -> bool {
         matches!(self.severity, Severity::Corrected | Severity::Unsignalled | Severity::Optional)
     }

@@ -18,7 +18,7 @@ pub enum Why {
     HostUsedIt,
     /// The host was interrupted where it cannot go on.
     NotRestartable,
-    /// A guest cannot go on, and no bank says why.
+    /// A guest cannot go on, and no bank reports why.
     Unexplained,
     /// More errors at once than are survived.
     TooMany,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything that is done about a vulnerability.
+//! The measures against vulnerabilities.
 
 use bitflags::bitflags;
 
@@ -30,7 +30,7 @@ bitflags! {
         const CLEAR_REGISTERS = 1 << 9;
         /// At each entry: VERW.
         const CLEAR_BUFFERS = 1 << 10;
-        /// At each entry: a division, whose quotient is all that the divider has kept.
+        /// At each entry: a division, so that the divider keeps nothing but its quotient.
         const CLEAR_DIVIDER = 1 << 11;
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AMD's column of the table: which CPUs are affected, what that takes, and what the result is called.
+//! AMD's column of the table: which CPUs are affected, the measures, and the name of the result.
 
 use crate::cpu::Zen;
 use crate::status::Status::{self, Mitigation, Unknown, Vulnerable};
@@ -122,8 +122,8 @@ pub const TSA: Column = Column {
     },
 };
 
-/// Returns whether VERW clears what transient scheduler attacks sample. CPUs themselves do not report it; hypervisors
-/// do.
+/// Returns whether VERW clears the buffers that transient scheduler attacks sample. CPUs themselves do not report it;
+/// hypervisors do.
 pub fn clears_by_verw(cpu: &Cpu) -> bool {
     cpu.has_verw_clear() || !cpu.is_virtual && microcode::clears_by_verw(cpu.microcode)
 }
@@ -143,7 +143,7 @@ pub const DIV0: Column = Column {
 };
 
 /// A thread that goes to sleep leaves its return predictions to the other one. The bulletin asks hypervisors to
-/// intercept what puts one to sleep: HLT and MWAIT always are (`svm::intercept`).
+/// intercept the instructions that put one to sleep: HLT and MWAIT always are (`svm::intercept`).
 pub const SMT_RSB: Column = Column {
     affects: |cpu| matches!(cpu.zen(), Some(Zen::Zen1 | Zen::Zen2)) && cpu.shares_cores,
     needs: |_| Actions::empty(),

@@ -8,12 +8,13 @@ use core::sync::atomic::{AtomicU32, Ordering};
 pub struct LastGuest(AtomicU32);
 
 impl LastGuest {
-    /// No guest yet, or nobody knows which: the first one gets a barrier.
+    /// No guest yet, or an unknown one: the first one gets a barrier.
     pub const fn new() -> Self {
         Self(AtomicU32::new(0))
     }
 
-    /// Notes that the CPU runs this guest next; whether another one ran before. vCPUs of one guest are no two guests.
+    /// Notes that the CPU runs this guest next. Returns whether another one ran before. vCPUs of one guest count as
+    /// one.
     pub fn follow(&self, guest: u32) -> bool {
         let next = guest.wrapping_add(1);
         let last = self.0.load(Ordering::Relaxed);

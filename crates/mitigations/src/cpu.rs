@@ -7,14 +7,14 @@
 /// The CPU's vendor, as far as the table has a column for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Vendor {
-    /// AMD, and Hygon, whose family 18h is AMD's first generation of Zen.
+    /// AMD, and Hygon: its family 18h is AMD's first generation of Zen.
     Amd,
     /// Any other: there is no column.
     #[default]
     Other,
 }
 
-/// Something that a CPU claims to have, and that must prove itself: a hypervisor below may claim what its MSRs refuse.
+/// A feature that a CPU claims, and that must be tested: a hypervisor below may claim a feature that its MSRs refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Feature {
@@ -35,7 +35,7 @@ impl Feature {
     pub const ALL: [Self; 5] = [Self::SpecCtrl, Self::PredCmd, Self::AutoIbrs, Self::DeCfg, Self::BpCfg];
 }
 
-/// AMD's generations of Zen, which share what they are vulnerable to.
+/// AMD's generations of Zen; the CPUs of one share their vulnerabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Zen {
@@ -57,7 +57,7 @@ pub struct Cpu {
     pub model: u32,
     /// Microcode revision (MSR 8Bh); 0 if unknown.
     pub microcode: u32,
-    /// A hypervisor or an emulator is below: its microcode revision says nothing.
+    /// A hypervisor or an emulator is below: its microcode revision has no meaning.
     pub is_virtual: bool,
     /// CPUID 8000_0008h EBX.
     pub sizes_ebx: u32,
@@ -216,7 +216,7 @@ impl Cpu {
 
 /// 8000_0008h EBX: features that are a bit of SPEC_CTRL.
 const SPEC_CTRL_FEATURES: u32 = 1 << 14 | 1 << 15 | 1 << 24 | 1 << 28;
-/// The same, and the registers that say more about them.
+/// The same, and the registers with more detail about them.
 const SPEC_CTRL_ALL: u32 = SPEC_CTRL_FEATURES | 1 << 16 | 1 << 17 | 1 << 18 | 1 << 19;
 
 /// Family and model of CPUID leaf 1 EAX (AMD APM vol. 3, E.3.2).

@@ -11,8 +11,9 @@ const LFENCE_SERIALIZES: u32 = 1 << 2;
 const VERW_CLEARS: u32 = 1 << 5;
 
 impl Assessment {
-    /// A leaf of the host's CPUID (EAX, EBX, ECX, EDX) as it is once the actions have been carried out. Linux searches
-    /// for a serializing LFENCE and for VERW in leaf 8000_0021h, so there is one where there is something to say.
+    /// Returns a leaf of the host's CPUID (EAX, EBX, ECX, EDX) as it is once the actions have been carried out. Linux
+    /// searches for a serializing LFENCE and for VERW in leaf 8000_0021h, so there is one where there is something to
+    /// report.
     pub fn leaf(&self, leaf: u32, host: [u32; 4]) -> [u32; 4] {
         let [eax, ebx, ecx, edx] = host;
         let cpu = &self.cpu;

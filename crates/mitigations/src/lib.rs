@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Speculation vulnerabilities as data: which of them a CPU has, what is done about each, and what that is called.
+//! Speculation vulnerabilities as data: which of them a CPU has, the measures against each, and the name of its status.
 //!
-//! The input is what CPUID and a few MSRs say, as plain values ([`Cpu`]). [`assess`] returns a [`Status`] for each row
-//! of [`TABLE`] and the [`Actions`] that the hypervisor carries out. No instruction is executed here.
+//! The input is the contents of CPUID and a few MSRs, as plain values ([`Cpu`]). [`assess`] returns a [`Status`] for
+//! each row of [`TABLE`] and the [`Actions`] that the hypervisor carries out. No instruction is executed here.
 //!
 //! | module | content |
 //! |---|---|
 //! | [`cpu`] | the facts about a CPU |
 //! | [`table`] | one row per vulnerability, with its source; a column per vendor |
 //! | [`actions`] | everything that can be done |
-//! | `guest` | what guests may be shown of the CPU |
-//! | [`switch`] | which world switch a vCPU needs, and what SPEC_CTRL holds in guest and host |
+//! | `guest` | the features of the CPU that guests may be shown |
+//! | [`switch`] | which world switch a vCPU needs, and SPEC_CTRL in guest and host |
 //! | [`barrier`] | when a CPU changes from one guest to another |
 //! | [`smt`] | which threads run guests |
 #![no_std]

@@ -17,7 +17,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Returns whether a guest may get at what is not its own.
+    /// Returns whether a guest may get at data that are not its own.
     pub const fn is_vulnerable(self) -> bool {
         matches!(self, Self::Vulnerable(..) | Self::Unknown(_))
     }

@@ -33,8 +33,8 @@ pub struct Variant {
 pub const VARIANTS: usize = 16;
 
 impl Variant {
-    /// The one for a vCPU whose SPEC_CTRL is `guest`. `is_virtual`: the CPU exchanges the register itself, so that in
-    /// the guest the host's bits apply beside the guest's.
+    /// Returns the world switch for a vCPU with `guest` as its SPEC_CTRL. `is_virtual`: the CPU exchanges the register
+    /// itself, so that in the guest the host's bits apply beside the guest's.
     pub const fn choose(actions: Actions, guest: u64, is_virtual: bool, counts_time: bool) -> Self {
         let exit = if actions.contains(Actions::IBPB_AT_EXIT) {
             Exit::Barrier

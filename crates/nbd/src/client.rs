@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The client: requests in flight, and the connection that they are sent on.
 //!
-//! | module | what it has |
+//! | module | content |
 //! |---|---|
 //! | `turn` | the work of one turn, and the requests that it is done for |
 //! | `link`, `send`, `receive` | the parts of a turn: the connection, and what goes either way |
 //! | `resume` | the state as plain data |
 //! | `state` | the client itself, below all of these |
-//! | `budget`, `config`, `connection`, `tags` | what it is made of |
+//! | `budget`, `config`, `connection`, `tags` | its parts |
 
 mod budget;
 mod config;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a server states of an export.
+//! The properties of an export, as its server states them.
 
 use crate::limits::BLOCK_BYTES_MOST;
 use crate::problem::Problem;
@@ -13,7 +13,7 @@ const PAYLOAD_BYTES: u32 = 32 << 20;
 pub struct Export {
     /// Its size in bytes.
     pub bytes: u64,
-    /// Requests are multiples of so many bytes.
+    /// Block size in bytes: requests are multiples of it.
     pub block: u32,
     /// The most bytes of a request's data.
     pub payload: u32,
@@ -21,7 +21,7 @@ pub struct Export {
 }
 
 impl Export {
-    /// An export of these sizes.
+    /// Returns an export of these sizes.
     ///
     /// # Errors
     /// The [`Problem`] with it.
@@ -38,13 +38,13 @@ impl Export {
         Ok(Self { bytes, block: minimum, payload, flags })
     }
 
-    /// Whether requests that one of the same name has accepted fit this one: it is as large, and can do as much.
+    /// Returns whether it is as large, and can do as much, as `before` of the same name: its requests fit this one.
     pub(crate) fn replaces(&self, before: &Self) -> bool {
         let is_able = before.flags & !self.flags & (flag::FLUSH | flag::FUA | flag::TRIM | flag::WRITE_ZEROES) == 0;
         is_able && self.bytes >= before.bytes && self.block <= before.block && self.payload >= before.payload
     }
 
-    /// Whether it refuses changes.
+    /// Returns whether it refuses changes.
     pub fn is_read_only(&self) -> bool {
         self.flags & flag::READ_ONLY != 0
     }

@@ -14,7 +14,7 @@ const OUTPUT_BYTES: usize = 4 + 16 + 4 + NAME_BYTES + 4;
 /// The longest part that is checked.
 const INPUT_BYTES: usize = 20;
 
-/// What is read next.
+/// The part of the negotiation that is read next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Greeting,
@@ -85,7 +85,7 @@ impl Handshake {
         true
     }
 
-    /// Receives what is wanted next, and nothing beyond; false if it is not there yet.
+    /// Receives the next part, and nothing beyond; false if it has not arrived.
     fn receive<S: Stream + ?Sized>(&mut self, stream: &mut S) -> bool {
         while self.skipped > 0 {
             let mut piece = [0; 64];
@@ -146,7 +146,7 @@ impl Handshake {
         Ok(())
     }
 
-    /// There is room for all of the answer: see [`OUTPUT_BYTES`].
+    /// Appends bytes of the answer, all of which fits: see [`OUTPUT_BYTES`].
     fn put(&mut self, bytes: &[u8]) {
         let _ = self.output.try_extend_from_slice(bytes);
     }

@@ -3,7 +3,7 @@
 //!
 //! An entry counts until a flush is answered that was sent after its own answer. Entries are written again in their
 //! order, each once the one before is answered: of those that overlap the last one remains. The room of an entry is
-//! free once those before it count no more.
+//! free once those before it are unused.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -12,14 +12,14 @@ use alloc::vec;
 use crate::limits::{JOURNAL_BYTES, JOURNAL_WRITES};
 use crate::request::Command;
 
-/// What is known of a change.
+/// The state of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// It is unanswered.
     Unanswered,
     /// It is answered: the flush with this number, or a later one, makes it stable.
     Answered(u64),
-    /// It is stable, has failed, or is sent again: it counts no more.
+    /// It is stable, has failed, or is sent again: its entry is unused.
     Dead,
 }
 
@@ -30,12 +30,12 @@ pub struct Entry {
     pub offset: u64,
     pub bytes: u32,
     pub kept: Kept,
-    /// Where its data begins.
+    /// The start of its data.
     at: usize,
 }
 
 impl Entry {
-    /// Its bytes in the journal: zeroes need none.
+    /// Returns its bytes in the journal: zeroes need none.
     pub fn data_bytes(&self) -> usize {
         if self.command == Command::Write { self.bytes as usize } else { 0 }
     }
@@ -45,7 +45,7 @@ impl Entry {
 #[derive(Clone, Debug)]
 pub struct Journal {
     data: Box<[u8]>,
-    /// Where data of the next entry begins, and the bytes in use before it.
+    /// The start of the next entry's data, and the bytes in use before it.
     end: usize,
     used: usize,
     entries: VecDeque<Entry>,
@@ -86,7 +86,7 @@ impl Journal {
         Some(self.first + self.entries.len() as u64 - 1)
     }
 
-    /// Data of an entry from a byte on, as far as it is in one piece.
+    /// Returns data of an entry from a byte on, as far as it is in one piece.
     pub fn data(&mut self, number: u64, at: u32) -> &mut [u8] {
         let Some(entry) = self.entry(number) else { return &mut [] };
         let left = entry.data_bytes().saturating_sub(at as usize);
@@ -95,7 +95,7 @@ impl Journal {
         &mut self.data[from..from + most]
     }
 
-    /// All data of an entry.
+    /// Returns all data of an entry.
     pub fn pieces(&self, entry: &Entry) -> [&[u8]; 2] {
         let bytes = entry.data_bytes();
         let most = bytes.min(JOURNAL_BYTES - entry.at);
@@ -110,7 +110,7 @@ impl Journal {
         self.shrink();
     }
 
-    /// The flush with this number is answered.
+    /// Notes that the flush with this number is answered.
     pub fn flushed(&mut self, flush: u64) {
         for entry in &mut self.entries {
             if matches!(entry.kept, Kept::Answered(by) if by <= flush) {
@@ -128,18 +128,18 @@ impl Journal {
         }
     }
 
-    /// Whether there are changes that no flush up to this one makes stable, and another one would.
+    /// Returns whether there are changes that no flush up to this one makes stable, and another one would.
     pub fn wants_flush_after(&self, flush: u64) -> bool {
         self.entries.iter().any(|entry| matches!(entry.kept, Kept::Answered(by) if by > flush))
     }
 
-    /// Whether there is so much that a flush is due.
+    /// Returns whether it is so full that a flush is due.
     pub fn is_filling(&self) -> bool {
         self.used > JOURNAL_BYTES / 2 || self.entries.len() > JOURNAL_WRITES / 2
     }
 
-    /// The connection has ended: answered entries are written again on the next one, and the others are sent again by
-    /// those that wait for them.
+    /// Prepares for the next connection: answered entries are written again on the next one, and the others are sent
+    /// again by those that wait for them.
     pub fn restart(&mut self) {
         for entry in &mut self.entries {
             if entry.kept == Kept::Unanswered {
@@ -150,7 +150,7 @@ impl Journal {
         self.again = (!self.entries.is_empty()).then_some(self.first);
     }
 
-    /// The entry that is to be written again now; `None` if there is none.
+    /// Returns the entry that is to be written again now; `None` if there is none.
     pub fn again(&mut self) -> Option<(u64, Entry)> {
         let mut number = self.again.take()?.max(self.first);
         while let Some(entry) = self.entry(number).copied() {
@@ -163,7 +163,7 @@ impl Journal {
         None
     }
 
-    /// An entry is written again: this flush makes it stable.
+    /// Notes that an entry is written again: this flush makes it stable.
     pub fn written_again(&mut self, number: u64, flush: u64) {
         self.again = Some(number + 1);
         self.set(number, Kept::Answered(flush));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a client holds, and does, at most.
+//! The limits of a client.
 
 /// Requests in flight at most.
 pub const REQUESTS: usize = 128;
 /// Bytes of an export's name at most. The protocol allows 4,096.
 pub const NAME_BYTES: usize = 128;
-/// Data is copied in pieces of so many bytes.
+/// Size of the pieces in which data is copied, in bytes.
 pub const PIECE_BYTES: usize = 1024;
 /// The largest block size that a server may require.
 pub const BLOCK_BYTES_MOST: u32 = 4096;
@@ -13,7 +13,7 @@ pub const BLOCK_BYTES_MOST: u32 = 4096;
 pub const JOURNAL_BYTES: usize = 256 << 10;
 /// Such writes at most.
 pub const JOURNAL_WRITES: usize = 128;
-/// A larger request is sent in parts of so many bytes, one after the other.
+/// Size of the parts in which a larger request is sent, one after the other, in bytes.
 pub(crate) const PART_BYTES: u32 = 256 << 10;
 /// The same where the journal keeps it.
 pub(crate) const JOURNAL_PART_BYTES: u32 = 64 << 10;

@@ -8,18 +8,18 @@ use crate::limits::{BLOCK_BYTES_MOST, HANDSHAKE_NS, OPTION_BYTES, OPTION_REPLIES
 /// Why a connection ended, or was not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// Nobody accepts it.
+    /// No server accepts the connection.
     Refused,
     /// The server has ended it.
     Closed,
     /// Connecting and negotiating took too long.
     SlowHandshake,
-    /// Nothing was sent or received for so long, with requests in flight.
-    Silent {
+    /// Nothing was sent or received for this time, with requests in flight.
+    TimedOut {
         /// Milliseconds.
         after_ms: u64,
     },
-    /// The driver has reset its device: what the server still does of its requests is of no use.
+    /// The driver has reset its device: the results of its requests are not used.
     Reset,
     /// The greeting is not that of a server with the fixed newstyle negotiation.
     Greeting,
@@ -75,12 +75,12 @@ pub enum Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused => f.write_str("nobody accepts the connection; start the NBD server"),
+            Self::Refused => f.write_str("no server accepts the connection; start the NBD server"),
             Self::Closed => f.write_str("the server has closed the connection"),
             Self::SlowHandshake => {
                 write!(f, "the server has not negotiated within {} s", HANDSHAKE_NS / 1_000_000_000)
             }
-            Self::Silent { after_ms } => write!(f, "the server has not answered for {after_ms} ms"),
+            Self::TimedOut { after_ms } => write!(f, "the server has not answered for {after_ms} ms"),
             Self::Reset => f.write_str("the driver has reset its device"),
             Self::Greeting => f.write_str("this is no NBD server with the fixed newstyle negotiation"),
             Self::OptionReply => f.write_str("a reply to NBD_OPT_GO is malformed"),

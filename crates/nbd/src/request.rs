@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Requests, and what became of them.
 
-/// What is asked of the server.
+/// A command to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Data.
@@ -10,7 +10,7 @@ pub enum Command {
     Write,
     /// Everything that was acknowledged becomes stable.
     Flush,
-    /// Data is needed no more. A server without this does nothing.
+    /// Data is no longer needed. A server without this command does nothing.
     Trim,
     /// Zeroes are stored.
     WriteZeroes {
@@ -46,7 +46,7 @@ impl Command {
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What is asked.
+    /// The command.
     pub command: Command,
     /// The first byte; 0 for a flush.
     pub offset: u64,
@@ -76,7 +76,7 @@ pub enum Refused {
     Busy,
 }
 
-/// How far a request is.
+/// The progress of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// There is none.
@@ -106,9 +106,9 @@ pub(crate) struct Slot {
     pub is_flushing: bool,
     /// Requests are sent in this order.
     pub sequence: u64,
-    /// What its reply must state.
+    /// The cookie that its reply must have.
     pub cookie: u64,
-    /// When it was submitted.
+    /// The time when it was submitted.
     pub since_ns: u64,
     /// The journal's number of the part, where it is kept.
     pub kept: Option<u64>,
@@ -134,12 +134,12 @@ impl Slot {
         matches!(self.stage, Stage::Sending | Stage::Sent)
     }
 
-    /// What is sent of it now.
+    /// Returns the command that is sent for it now.
     pub fn command(&self) -> Command {
         if self.is_flushing { Command::Flush } else { self.request.command }
     }
 
-    /// Whether what is sent of it is to flush, by which nothing is read or changed.
+    /// Returns whether a flush is sent for it now, which reads and changes nothing.
     pub fn is_flush(&self) -> bool {
         self.command() == Command::Flush
     }

@@ -14,14 +14,14 @@ pub struct SavedClient {
     pub payload: u32,
     /// Its transmission flags.
     pub flags: u16,
-    /// Whether the connection is in the transmission phase: if its stream is there, it goes on.
+    /// The connection is in the transmission phase: it continues if its stream is handed over.
     pub is_connected: bool,
     /// The tag of the request that is being sent, and the bytes of header and data that are sent; or
     /// [`SavedClient::NONE`].
     pub sending: u16,
     /// Those bytes.
     pub sent: u32,
-    /// The tag of the read whose data arrives, and the bytes that have; [`SavedClient::NONE`].
+    /// The tag of the read that data arrives for, and the bytes that have arrived; [`SavedClient::NONE`].
     pub reading: u16,
     /// Those bytes.
     pub read: u32,
@@ -63,16 +63,16 @@ pub struct SavedRequest {
     pub part: u32,
     /// Its place in the order.
     pub sequence: u64,
-    /// What its reply must state.
+    /// The cookie that its reply must have.
     pub cookie: u64,
-    /// How long it has waited, in nanoseconds.
+    /// The time that it has waited, in nanoseconds.
     pub waited_ns: u64,
 }
 
 /// A change in the journal. Its data follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SavedWrite {
-    /// As [`SavedRequest::command`].
+    /// The command, as in [`SavedRequest::command`].
     pub command: u8,
     /// Its first byte.
     pub offset: u64,
@@ -81,7 +81,7 @@ pub struct SavedWrite {
 }
 
 impl SavedWrite {
-    /// Bytes of its data in the journal.
+    /// Returns the number of bytes of its data in the journal.
     pub fn data_bytes(&self) -> usize {
         if self.command == 1 { self.bytes as usize } else { 0 }
     }

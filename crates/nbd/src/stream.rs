@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a client works with: a stream of bytes to its server, and the driver whose requests they are.
+//! The interfaces that a client uses: a stream of bytes to its server, and the driver that makes its requests.
 
 use crate::request::Failure;
 
@@ -16,21 +16,21 @@ pub enum Status {
 
 /// A stream of bytes to a server. No method waits.
 pub trait Stream {
-    /// Begins to connect. What was before is gone.
+    /// Begins to connect. A previous stream is dropped.
     fn open(&mut self);
-    /// Its state.
+    /// Returns its state.
     fn status(&mut self) -> Status;
     /// Sends as many of these bytes as there is room for now; returns how many.
     fn send(&mut self, bytes: &[u8]) -> usize;
     /// Receives bytes that have arrived; returns how many.
     fn receive(&mut self, into: &mut [u8]) -> usize;
-    /// Ends the stream at once. What has not arrived is gone.
+    /// Ends the stream at once. Bytes that have not arrived are lost.
     fn reset(&mut self);
 }
 
 /// The driver that makes requests, by the tag of each.
 pub trait Driver {
-    /// What a driver may have done that ends its requests.
+    /// A fault of the driver, which ends its requests.
     type Fault;
 
     /// Copies data of a write, from byte `at` of the request on.
@@ -46,7 +46,7 @@ pub trait Driver {
     /// The driver's fault.
     fn write(&mut self, tag: u16, at: u32, from: &[u8]) -> Result<(), Self::Fault>;
 
-    /// A request is done.
+    /// Completes a request.
     ///
     /// # Errors
     /// The driver's fault.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A server in memory, for tests: it answers when it is asked to, in any order, loses what is not stable when it is
-//! killed, and sends whatever a test wants.
+//! A server in memory, for tests: it answers on demand, in any order, loses what is not stable when it is killed,
+//! and sends any bytes that a test chooses.
 
 use std::collections::VecDeque;
 use std::string::String;
@@ -29,14 +29,14 @@ pub struct Received {
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Server {
-    /// What it returns, and what is left of that when it is killed.
+    /// The current content, and the part of it that is stable.
     pub disk: Vec<u8>,
     pub stable: Vec<u8>,
     pub flags: u16,
     pub blocks: Option<(u32, u32)>,
     pub export: String,
     pub is_listening: bool,
-    /// It says nothing any more.
+    /// It sends no more greetings or replies.
     pub is_mute: bool,
     /// Bytes that one call sends or receives.
     pub room: usize,
@@ -71,7 +71,7 @@ impl Server {
         }
     }
 
-    /// The server ends at once. Of each block of `block` bytes that is not stable, `keeps` states whether it is left.
+    /// Ends the server at once. Of each block of `block` bytes that is not stable, `keeps` states whether it is left.
     pub fn kill(&mut self, block: usize, mut keeps: impl FnMut() -> bool) {
         for (disk, stable) in self.disk.chunks_mut(block).zip(self.stable.chunks_mut(block)) {
             if disk != stable && keeps() {
@@ -82,14 +82,14 @@ impl Server {
         self.disconnect();
     }
 
-    /// The connection ends; requests that are not answered are not executed.
+    /// Ends the connection; requests that are not answered are not executed.
     pub fn disconnect(&mut self) {
         self.reset();
         self.output.clear();
     }
 
     /// Sends anything.
-    pub fn say(&mut self, bytes: &[u8]) {
+    pub fn send_raw(&mut self, bytes: &[u8]) {
         if !self.is_mute {
             self.output.extend(bytes);
         }
@@ -120,7 +120,7 @@ impl Server {
         self.answer(request.cookie, 0);
         if request.command == wire::READ {
             let data = self.disk[place].to_vec();
-            self.say(&data);
+            self.send_raw(&data);
         }
         request
     }
@@ -135,7 +135,7 @@ impl Server {
         let mut reply = wire::SIMPLE_REPLY.to_be_bytes().to_vec();
         reply.extend(error.to_be_bytes());
         reply.extend(cookie.to_be_bytes());
-        self.say(&reply);
+        self.send_raw(&reply);
     }
 
     pub fn execute_all(&mut self) {
@@ -150,15 +150,15 @@ impl Server {
         reply.extend(kind.to_be_bytes());
         reply.extend((data.len() as u32).to_be_bytes());
         reply.extend(data);
-        self.say(&reply);
+        self.send_raw(&reply);
     }
 
-    /// What every server says first.
+    /// Sends the greeting that every server sends first.
     pub fn greet(&mut self, flags: u16) {
         let mut greeting = wire::GREETING.to_be_bytes().to_vec();
         greeting.extend(wire::OPTION.to_be_bytes());
         greeting.extend(flags.to_be_bytes());
-        self.say(&greeting);
+        self.send_raw(&greeting);
     }
 
     fn parse(&mut self) {
@@ -188,7 +188,7 @@ impl Server {
         information.extend((self.disk.len() as u64).to_be_bytes());
         information.extend(self.flags.to_be_bytes());
         self.option_reply(wire::REPLY_INFO, &information);
-        // A name, which nobody has asked for.
+        // A name, which the client has not requested.
         self.option_reply(wire::REPLY_INFO, &[0, 1, b'a', b'b', b'c', b'd', b'e', b'f', b'g', b'h', b'i', b'j', b'k']);
         if let Some((minimum, maximum)) = self.blocks {
             let mut information = wire::INFO_BLOCK_SIZE.to_be_bytes().to_vec();

@@ -14,7 +14,7 @@ use crate::testing::{ALL_FLAGS, Server};
 const SECOND_NS: u64 = 1_000_000_000;
 const TIMEOUT_NS: u64 = 10 * SECOND_NS;
 
-/// A driver whose requests have a buffer each.
+/// A driver with a buffer for each request.
 #[derive(Clone, Debug, Default)]
 struct Buffers {
     data: BTreeMap<u16, Vec<u8>>,
@@ -63,7 +63,7 @@ impl World {
         Self { client: Client::new(config), server, driver: Buffers::default(), now_ns: SECOND_NS, next_ns: None }
     }
 
-    /// A connected client of a disk of this size.
+    /// Returns a connected client of a disk of this size.
     fn up(bytes: usize, flags: u16, is_write_back: bool) -> Self {
         let mut world = Self::new(Server::new(bytes, flags), config(is_write_back));
         world.turn();
@@ -78,7 +78,7 @@ impl World {
     }
 
     /// Lets the server do all that there is, until nothing moves.
-    fn settle(&mut self) {
+    fn run_until_idle(&mut self) {
         for _ in 0..1000 {
             self.turn();
             if self.server.received.is_empty() && self.next_ns != Some(self.now_ns) {
@@ -115,7 +115,7 @@ impl World {
         core::mem::take(&mut self.driver.done)
     }
 
-    /// Another image goes on with the client's state. Its stream is there, or not.
+    /// Hands the client's state over to another image, with its stream or without.
     fn hand_over(&mut self, keeps_stream: bool) {
         let saved = self.client.save();
         let requests: Vec<_> = self.client.saved_requests().collect();

@@ -74,7 +74,7 @@ impl Header {
     }
 }
 
-/// Reads a number at a place that is there.
+/// Reads a big-endian number at an offset within `bytes`.
 pub fn be16(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u16::from_be_bytes(*bytes))
 }

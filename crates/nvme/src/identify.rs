@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Identify Controller, on a controller that nobody else uses.
+//! Identify Controller, on a controller that has no other user.
 
 use crate::registers::{ACQ, ADMIN_TAIL, AQA, ASQ, CAP, CC, CSTS, INTMS};
 use crate::serial::FIELD_BYTES;
@@ -40,7 +40,7 @@ const SERIAL: u64 = 4;
 /// and the controller reaches it at `address`, a multiple of 4,096. Takes as long as the controller, up to 25 seconds.
 ///
 /// # Errors
-/// [`Problem`]: it does not tell.
+/// [`Problem`]: the controller does not report its serial number.
 pub fn serial(registers: &mut dyn Registers, memory: &mut dyn Memory, address: u64) -> Result<Serial, Problem> {
     let capabilities = registers.read64(CAP);
     if capabilities == u64::MAX {

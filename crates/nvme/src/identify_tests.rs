@@ -18,7 +18,7 @@ fn with_fault(fault: Fault) -> RefCell<Controller> {
 }
 
 #[test]
-fn a_controller_that_was_left_enabled_tells_and_is_disabled() {
+fn a_controller_that_was_left_enabled_reports_its_number_and_is_disabled() {
     let controller = with_fault(Fault::None);
     assert_eq!(ask(&controller).unwrap().as_str(), "S5GXNX0T");
     let controller = controller.borrow();
@@ -43,7 +43,7 @@ fn each_fault_has_its_name_and_ends() {
         (Fault::NeverReady, Problem::NotReady),
         (Fault::NeverDisabled, Problem::NotReady),
         (Fault::Fatal, Problem::Fatal),
-        (Fault::Silent, Problem::NoCompletion),
+        (Fault::Unresponsive, Problem::NoCompletion),
         (Fault::Status(0x002), Problem::Refused(2)),
         (Fault::VanishesAfter(0), Problem::Gone),
         (Fault::VanishesAfter(4), Problem::Gone),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The serial number of an NVMe controller: what tells disks of one model apart, wherever they are plugged in.
+//! The serial number of an NVMe controller: it distinguishes disks of one model, wherever they are plugged in.
 //!
 //! [`serial`] resets the controller, enables it with an admin queue of two entries, sends one command, Identify
 //! Controller, and disables it again. Interrupts stay masked; completion is polled, and every wait has an end. The

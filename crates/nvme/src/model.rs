@@ -10,7 +10,7 @@ use crate::{Memory, Registers};
 
 pub const ADDRESS: u64 = 0x8_0000;
 
-/// What a controller does wrong.
+/// The fault of a controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
     #[default]
@@ -18,7 +18,7 @@ pub enum Fault {
     NeverReady,
     NeverDisabled,
     Fatal,
-    Silent,
+    Unresponsive,
     /// It completes with this status.
     Status(u16),
     /// After so many accesses it is gone.
@@ -48,7 +48,7 @@ impl Controller {
             capabilities: 1 << 37 | 2 << 24 | 0x7ff,
             serial: field,
             fault: Fault::None,
-            // What an owner before has left.
+            // Contents that an owner before has left.
             memory: vec![u64::MAX; (crate::DMA_BYTES / 8) as usize],
             pauses: 0,
             registers: BTreeMap::from([(CC, 0x0046_0001), (CSTS, 1)]),
@@ -86,7 +86,7 @@ impl Controller {
     /// The doorbell: executes the first entry.
     fn execute(&mut self) {
         assert_eq!((self.register(CSTS), self.register(AQA)), (1, 0x1_0001));
-        if self.fault == Fault::Silent {
+        if self.fault == Fault::Unresponsive {
             return;
         }
         let (submissions, completions) = (self.wide(ASQ), self.wide(ACQ));

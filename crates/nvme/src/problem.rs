@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Controllers that do not tell their serial number.
+//! Reasons why a controller does not report its serial number.
 
 use core::fmt;
 

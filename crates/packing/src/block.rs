@@ -14,7 +14,7 @@ const USED_LITERALS: usize = 286;
 /// The unit of costs is a sixteenth of a bit.
 const SIXTEENTHS: u64 = 16;
 
-/// What each symbol costs, in sixteenths of bits, with the bits behind it.
+/// The cost of each symbol, in sixteenths of bits, with the bits behind it.
 pub(super) struct Costs {
     literals: Vec<u64>,
     distances: Vec<u64>,
@@ -50,7 +50,8 @@ impl Costs {
     }
 }
 
-/// What a symbol tells, by how often it occurs; one that does not occur counts as half of one that does once.
+/// Returns each symbol's information, by how often it occurs. A symbol that does not occur counts as half of one that
+/// does once.
 fn information(counts: &[u32]) -> Vec<u64> {
     let total: u32 = counts.iter().sum();
     let bits = |count: u32| (f64::from(total.max(1)) / f64::from(count).max(0.5)).log2().max(0.5);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A piece of what is packed: a byte, or a match.
+//! A piece of the packed data: a byte, or a match.
 
 /// A literal (of length 1, without a distance), or a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! Changing the tables. The callers in `tables` have checked the span; here it is only carried out.
 //!
 //! Only [`Change::map`] and [`Change::split`] allocate. `split` runs before anything is changed and leaves every
-//! translation as it was, so that what follows it cannot fail.
+//! translation as it was, so that the change after it cannot fail.
 
 use core::marker::PhantomData;
 
@@ -98,7 +98,7 @@ impl<'a, F: Format, M: TableMemory> Change<'a, F, M> {
         Ok(next)
     }
 
-    /// Clears every page in `span`, at whose ends page boundaries lie, and hands back tables left empty.
+    /// Clears every page in `span`, which begins and ends at page boundaries, and frees tables left empty.
     pub(crate) fn unmap(&mut self, span: Span) {
         self.unmap_in(self.root, ROOT_LEVEL, span);
     }
@@ -123,7 +123,7 @@ impl<'a, F: Format, M: TableMemory> Change<'a, F, M> {
         (0..ENTRIES).all(|index| self.memory.read(table, index) == 0)
     }
 
-    /// Rewrites the rights of every page in `span`, at whose ends page boundaries lie.
+    /// Rewrites the rights of every page in `span`, which begins and ends at page boundaries.
     pub(crate) fn protect(&mut self, span: Span, flags: Flags) {
         self.protect_in(self.root, ROOT_LEVEL, span, flags);
     }
@@ -138,7 +138,7 @@ impl<'a, F: Format, M: TableMemory> Change<'a, F, M> {
         }
     }
 
-    /// Hands back `table`, whose entries are of `level`, and all tables below it.
+    /// Frees `table`, with entries of `level`, and all tables below it.
     pub(crate) fn free_tables(&mut self, table: PhysAddr, level: u8) {
         for index in 0..ENTRIES {
             if let Entry::Table(next) = F::decode(self.memory.read(table, index), level) {

@@ -46,7 +46,7 @@ pub trait Format {
     /// Decodes an entry at `level`.
     fn decode(entry: u64, level: u8) -> Entry;
 
-    /// The full address whose low 48 bits are `low`; an address for which this is not the identity is refused.
+    /// Returns the full address with the low 48 bits `low`; an address for which this is not the identity is refused.
     fn extend(low: u64) -> u64;
 }
 

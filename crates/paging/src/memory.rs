@@ -6,12 +6,12 @@ use units::PhysAddr;
 /// Supplies table frames and reaches into them.
 ///
 /// The hypervisor implements it over its own mapping of physical memory; tests over a map. `table` is always an address
-/// that `allocate` gave out and `free` has not taken back, `index` is always below 512.
+/// that `allocate` returned and `free` has not received since; `index` is always below 512.
 pub trait TableMemory {
     /// A 4 KiB frame, aligned, all zeros; `None` when there is none.
     fn allocate(&mut self) -> Option<PhysAddr>;
 
-    /// Takes back a frame that no entry points to any longer (the TLB may still hold what it reported).
+    /// Frees a frame that no entry points to any longer (the TLB may still hold its translations).
     fn free(&mut self, table: PhysAddr);
 
     /// The entry `index` of `table`.

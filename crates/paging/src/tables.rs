@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A tree of tables and what can be asked of it.
+//! A tree of tables and its operations.
 
 use core::marker::PhantomData;
 
@@ -12,8 +12,8 @@ use crate::mapping::Mapping;
 use crate::memory::TableMemory;
 use crate::walk::{self, LOW_BITS, ROOT_LEVEL, Span};
 
-/// A tree of page tables. The frames belong to it until [`Tables::free_all`]; dropping it leaks them, which is what a
-/// host does whose tables live as long as itself.
+/// A tree of page tables. The frames belong to it until [`Tables::free_all`]; dropping it leaks them, as a host with
+/// tables that live as long as itself does.
 #[derive(Debug)]
 pub struct Tables<F> {
     root: PhysAddr,
@@ -31,7 +31,7 @@ impl<F: Format> Tables<F> {
         Ok(Self { root, largest, format: PhantomData })
     }
 
-    /// Takes over tables built earlier in the same format whose root is at `root` (what [`Tables::root`] gave).
+    /// Takes over tables built earlier in the same format, with their root at `root` (from [`Tables::root`]).
     pub fn adopt(root: PhysAddr, largest: PageSize) -> Self {
         Self { root, largest, format: PhantomData }
     }
@@ -93,7 +93,7 @@ impl<F: Format> Tables<F> {
         Ok(())
     }
 
-    /// Returns what `address` translates to; `None` if nothing.
+    /// Returns the mapping that translates `address`; `None` if it is not mapped.
     pub fn translate(&self, memory: &impl TableMemory, address: u64) -> Option<Mapping> {
         if F::extend(address & LOW_BITS) != address {
             return None;
@@ -111,7 +111,7 @@ impl<F: Format> Tables<F> {
         walk::pages::<F>(memory, self.root, Span::ALL, &mut visitor);
     }
 
-    /// Hands back every table, the root included. Nothing may use these tables any longer.
+    /// Frees every table, the root included. Nothing may use these tables any longer.
     pub fn free_all(self, memory: &mut impl TableMemory) {
         Change::<F, _>::new(memory, self.root, self.largest).free_tables(self.root, ROOT_LEVEL);
     }

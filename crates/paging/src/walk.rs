@@ -59,7 +59,7 @@ pub(crate) fn page_size(level: u8) -> PageSize {
     }
 }
 
-/// The first address of `span` whose final entry (a page or an absence) satisfies `wanted`.
+/// Returns the first address of `span` that has a final entry (a page or an absence) that satisfies `wanted`.
 pub(crate) fn first<F: Format>(
     memory: &impl TableMemory,
     root: PhysAddr,

@@ -17,7 +17,7 @@ const SOURCE_VALIDATION: u16 = 1 << 0;
 const REQUEST_REDIRECT: u16 = 1 << 2;
 /// So do completions: P2P Completion Redirect.
 const COMPLETION_REDIRECT: u16 = 1 << 3;
-/// What came back from above goes up again: Upstream Forwarding.
+/// Upstream Forwarding: requests and completions that came back from above go up again.
 const UPSTREAM_FORWARDING: u16 = 1 << 4;
 /// A vector exempts neighbours from the redirection: P2P Egress Control.
 const EGRESS_CONTROL: u16 = 1 << 5;

@@ -28,7 +28,7 @@ pub struct Bdf {
 }
 
 impl Bdf {
-    /// A place; `None` if there is no such device or function number.
+    /// Returns a place; `None` if there is no such device or function number.
     pub const fn new(segment: u16, bus: u8, device: u8, function: u8) -> Option<Self> {
         if device >= DEVICES || function >= FUNCTIONS {
             return None;
@@ -36,28 +36,28 @@ impl Bdf {
         Some(Self { segment, bus, device, function })
     }
 
-    /// The device on the bus, 0 to 31.
+    /// Returns the device on the bus, 0 to 31.
     pub const fn device(self) -> u8 {
         self.device
     }
 
-    /// The function of the device, 0 to 7.
+    /// Returns the function of the device, 0 to 7.
     pub const fn function(self) -> u8 {
         self.function
     }
 
-    /// Another function of the same device; `None` if there is no such number.
+    /// Returns another function of the same device; `None` if there is no such number.
     pub const fn with_function(self, function: u8) -> Option<Self> {
         Self::new(self.segment, self.bus, self.device, function)
     }
 
-    /// The requester identifier by which the function signs what it sends (PCI Express Base 5.0, section 2.2.6.2): bus
-    /// in bits 8–15, device in 3–7, function in 0–2.
+    /// Returns the requester identifier of the function's requests (PCI Express Base 5.0, section 2.2.6.2): bus in
+    /// bits 8–15, device in 3–7, function in 0–2.
     pub const fn requester(self) -> u16 {
         (self.bus as u16) << 8 | (self.device as u16) << 3 | self.function as u16
     }
 
-    /// The function with this requester identifier.
+    /// Returns the function with this requester identifier.
     pub const fn of_requester(segment: u16, requester: u16) -> Self {
         let [bus, rest] = requester.to_be_bytes();
         Self { segment, bus, device: rest >> 3, function: rest & 0b111 }
@@ -88,7 +88,7 @@ impl FromStr for Bdf {
     }
 }
 
-/// One to four hexadecimal digits; no sign, no prefix.
+/// Parses one to four hexadecimal digits; no sign, no prefix.
 pub(crate) fn hexadecimal(text: &str) -> Option<u16> {
     let is_digits = (1..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_digits.then(|| u16::from_str_radix(text, 16).ok()).flatten()
@@ -108,8 +108,8 @@ pub struct EcamRange {
 }
 
 impl EcamRange {
-    /// The physical addresses at which its buses are: the first one, and the first one behind; `None` if there is no
-    /// such memory.
+    /// Returns the physical addresses at which its buses are: the first one, and the first one behind; `None` if there
+    /// is no such memory.
     pub fn addresses(&self) -> Option<(u64, u64)> {
         let start = self.base.checked_add(u64::from(self.first_bus) << BUS_SHIFT)?;
         let end = self.base.checked_add((u64::from(self.last_bus) + 1) << BUS_SHIFT)?;

@@ -57,12 +57,12 @@ impl Changes {
         self.assigned.len() + self.released.len()
     }
 
-    /// What was assigned beyond the configurations, oldest first.
+    /// Returns the assignments beyond the configurations, oldest first.
     pub fn assigned(&self) -> &[Assignment] {
         &self.assigned
     }
 
-    /// Functions and guests whose configurations name them, but which were released.
+    /// Returns functions that were released though a guest's configuration names them, each with that guest.
     pub fn released(&self) -> &[(Bdf, String)] {
         &self.released
     }
@@ -74,7 +74,7 @@ impl Changes {
         !is_released && !self.assigned.iter().any(|other| other.is(place, guest))
     }
 
-    /// All assignments: of configurations first, then those made since, oldest first.
+    /// Returns all assignments: of configurations first, then those made since, oldest first.
     pub fn all<'a>(&'a self, configured: &'a [Assignment]) -> impl Iterator<Item = &'a Assignment> + Clone {
         let kept = configured.iter().filter(|assignment| self.keeps(assignment.place, &assignment.guest));
         kept.chain(&self.assigned)

@@ -76,7 +76,7 @@ fn functions_follow_the_configured_ones_in_the_order_of_their_assignment() {
     assert_eq!(functions(&changes, "mail"), [(2, false), (7, false), (5, false)]);
 }
 
-/// What a host.toml permits stays permitted; what it does not lasts as long as the change.
+/// A permission of a host.toml stays; one that was given by the operator lasts as long as the change.
 #[test]
 fn a_configured_function_is_permitted_without_a_reset_as_configured_or_asked() {
     let mut changes = Changes::new();
@@ -94,8 +94,8 @@ fn a_configured_function_is_permitted_without_a_reset_as_configured_or_asked() {
 #[test]
 fn a_change_is_refused_with_reason_and_hint() {
     let mut changes = Changes::new();
-    let said = |result: Result<(), AssignError>| result.map_err(|error| format!("{error}; {}", error.hint()));
-    let refused = |changes: &mut Changes, wanted| said(assign(changes, wanted)).unwrap_err();
+    let shown = |result: Result<(), AssignError>| result.map_err(|error| format!("{error}; {}", error.hint()));
+    let refused = |changes: &mut Changes, wanted| shown(assign(changes, wanted)).unwrap_err();
     assert_eq!(
         refused(&mut changes, of(3, "mail", false)),
         "PCI function 0000:00:03.0 is assigned to guest 'web'; `baton pci release 0000:00:03.0 web` first"
@@ -117,7 +117,7 @@ fn a_change_is_refused_with_reason_and_hint() {
          FUNCTION web`"
     );
     assert!(refused(&mut changes, of(9, "mail", false)).starts_with("there is no function 0000:00:09.0"));
-    let refused = |changes: &mut Changes, slot, guest| said(release(changes, slot, guest).map(|_| ())).unwrap_err();
+    let refused = |changes: &mut Changes, slot, guest| shown(release(changes, slot, guest).map(|_| ())).unwrap_err();
     assert_eq!(
         refused(&mut changes, 4, None),
         "PCI function 0000:00:04.0 is assigned to no guest; `baton pci` lists functions and their guests"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A function's address ranges (PCI Local Bus 3.0, section 6.2.5.1), as the firmware has placed them.
 //!
-//! How long a range is shows only when ones are written to its register, and the function answers at a wrong address
+//! A range's length shows only when ones are written to its register, and the function answers at a wrong address
 //! meanwhile: a device that the host or the firmware uses at that moment (its UART, SMM) would be gone. Nothing needs a
 //! length as long as no function is given to a guest, so nothing is written here.
 
@@ -46,7 +46,7 @@ pub struct Bar {
     pub address: u64,
 }
 
-/// Reads the ranges of an endpoint. One without an address looks like one that does not exist, and is left out.
+/// Reads the ranges of an endpoint. One without an address reads as one that does not exist, and is left out.
 pub(crate) fn read_all(registers: &mut Registers<'_>, problems: &mut Problems) -> ArrayVec<Bar, MAX_BARS> {
     let mut bars = ArrayVec::new();
     let mut index = 0;

@@ -36,7 +36,7 @@ impl Capability {
     /// MSI-X.
     pub const MSI_X: u8 = 0x11;
 
-    /// Returns whether so many bytes of it lie within configuration space.
+    /// Returns whether its first `bytes` bytes lie within configuration space.
     pub const fn has_bytes(self, bytes: u16) -> bool {
         self.register as u16 + bytes <= CONFIG_BYTES
     }

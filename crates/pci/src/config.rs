@@ -10,7 +10,7 @@ use crate::Bdf;
 pub trait ConfigSpace {
     /// Reads the four bytes at `register`, a multiple of four.
     fn read(&mut self, place: Bdf, register: u16) -> u32;
-    /// A clock, in ticks of the caller's choice.
+    /// Reads a clock, in ticks of the caller's choice.
     fn now(&mut self) -> u64;
     /// Waits a moment (about a microsecond) before a function that is not ready is asked again.
     fn pause(&mut self);

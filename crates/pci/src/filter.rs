@@ -53,7 +53,7 @@ pub enum Pattern {
 }
 
 impl Filter {
-    /// The places named, if places are all that is named: then nothing else need be touched.
+    /// Returns the places named, if places are all that is named: then nothing else need be touched.
     pub fn places(&self) -> Option<ArrayVec<Bdf, MAX_PATTERNS>> {
         let Self::Allow(patterns) = self else { return None };
         let place = |pattern: &Pattern| if let Pattern::Place(place) = pattern { Some(*place) } else { None };

@@ -86,17 +86,17 @@ impl Function {
 }
 
 /// Result of the first read at an address.
-pub(crate) enum Sight {
+pub(crate) enum Response {
     /// No function.
-    Nobody,
+    Absent,
     /// A function that is to be asked again.
     NotReady,
     /// A function.
-    Somebody(Glance),
+    Present(FirstRegisters),
 }
 
 /// The first registers of a function.
-pub(crate) struct Glance {
+pub(crate) struct FirstRegisters {
     pub(crate) identity: Identity,
     /// Header type, without the bit for several functions; absurd where there is a problem.
     pub(crate) header: u8,
@@ -104,8 +104,8 @@ pub(crate) struct Glance {
     problem: Option<Problem>,
 }
 
-impl Glance {
-    /// One that has been asked often enough.
+impl FirstRegisters {
+    /// Returns those of a function that stayed not ready.
     pub(crate) fn never_ready() -> Self {
         let identity = Identity { vendor: NOT_READY, ..Identity::default() };
         Self { identity, header: u8::MAX, has_siblings: false, problem: Some(Problem::NotReady) }
@@ -113,13 +113,13 @@ impl Glance {
 }
 
 /// Returns what is at an address: one access where no function is, three where one is.
-pub(crate) fn glance(registers: &mut Registers<'_>) -> Sight {
+pub(crate) fn read_first(registers: &mut Registers<'_>) -> Response {
     let first = registers.read(IDENTITY);
     let (vendor, device) = (first as u16, (first >> 16) as u16);
     match vendor {
-        // What a bus that nobody drives reads as, and what some bridges answer instead.
-        u16::MAX | 0 => return Sight::Nobody,
-        NOT_READY => return Sight::NotReady,
+        // An undriven bus reads as all ones; some bridges answer 0 instead.
+        u16::MAX | 0 => return Response::Absent,
+        NOT_READY => return Response::NotReady,
         _ => {}
     }
     let [revision, interface, subclass, class] = registers.read(CLASS).to_le_bytes();
@@ -131,15 +131,15 @@ pub(crate) fn glance(registers: &mut Registers<'_>) -> Sight {
         None => (header & 0x80 != 0, header & 0x7f),
         Some(_) => (false, u8::MAX),
     };
-    Sight::Somebody(Glance { identity, header, has_siblings, problem })
+    Response::Present(FirstRegisters { identity, header, has_siblings, problem })
 }
 
-/// Reads all of a function's header, after a [`glance`] at it.
-pub(crate) fn probe(registers: &mut Registers<'_>, glance: &Glance) -> Function {
+/// Reads all of a function's header, after a [`read_first`].
+pub(crate) fn probe(registers: &mut Registers<'_>, first: &FirstRegisters) -> Function {
     let mut problems = Problems::default();
-    glance.problem.into_iter().for_each(|problem| problems.push(problem));
-    let capabilities = if glance.header <= 1 { list(registers, &mut problems) } else { ArrayVec::new() };
-    let kind = match glance.header {
+    first.problem.into_iter().for_each(|problem| problems.push(problem));
+    let capabilities = if first.header <= 1 { list(registers, &mut problems) } else { ArrayVec::new() };
+    let kind = match first.header {
         0 => Kind::Endpoint { bars: bar::read_all(registers, &mut problems) },
         1 => {
             let [_, secondary, subordinate, _] = registers.read(BUSES).to_le_bytes();
@@ -148,15 +148,15 @@ pub(crate) fn probe(registers: &mut Registers<'_>, glance: &Glance) -> Function 
         header => Kind::Other(header),
     };
     let cost = registers.cost();
-    Function { place: registers.place(), identity: glance.identity, kind, capabilities, serial: None, problems, cost }
+    Function { place: registers.place(), identity: first.identity, kind, capabilities, serial: None, problems, cost }
 }
 
 /// Probes the function at an address; `None` if there is none, or if it is not ready.
 pub fn find(config: &mut dyn ConfigSpace, place: Bdf) -> Option<Function> {
     let mut registers = Registers::of(config, place);
-    match glance(&mut registers) {
-        Sight::Somebody(glance) => Some(probe(&mut registers, &glance)),
-        Sight::Nobody | Sight::NotReady => None,
+    match read_first(&mut registers) {
+        Response::Present(first) => Some(probe(&mut registers, &first)),
+        Response::Absent | Response::NotReady => None,
     }
 }
 

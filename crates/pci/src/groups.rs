@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Isolation groups: functions that reach each other without the IOMMU, or that it cannot tell apart, and that
-//! therefore have one owner.
+//! Isolation groups: functions that reach each other without the IOMMU, or that it cannot distinguish, and
+//! that therefore have one owner.
 //!
 //! | functions | one group, because | source |
 //! |---|---|---|
@@ -39,12 +39,12 @@ pub struct Groups {
     devices: Vec<Bdf>,
     /// Each group's devices. A group's number is its index: groups are in the order of their first devices.
     groups: Vec<Range<usize>>,
-    standings: BTreeMap<Bdf, Standing>,
+    memberships: BTreeMap<Bdf, Membership>,
 }
 
-/// What is known of a function.
+/// A function's membership in the groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum Membership {
     /// It is in the group with this number.
     Grouped(u32),
     /// No guest can have it.
@@ -54,11 +54,11 @@ enum Standing {
 }
 
 impl Groups {
-    /// Forms the groups of a machine whose functions are `members`, below the root buses (segment and bus) `roots`.
+    /// Forms the groups of a machine with the functions `members`, below the root buses (segment and bus) `roots`.
     pub fn new(members: &[Member], roots: &[(u16, u8)]) -> Self {
         let topology = Topology::new(members, roots);
         let mut sets = Sets::new(members.len());
-        let mut standings = BTreeMap::new();
+        let mut memberships = BTreeMap::new();
         let mut counted = Vec::new();
         for (index, member) in members.iter().enumerate() {
             let above = topology.above(member);
@@ -66,22 +66,22 @@ impl Groups {
                 sets.unite(index, bridge);
             }
             if member.role != Role::Device {
-                standings.insert(member.place, Standing::IsBridge);
+                memberships.insert(member.place, Membership::IsBridge);
             } else if above.is_complete {
                 counted.push(index);
             } else {
-                standings.insert(member.place, Standing::IsDetached);
+                memberships.insert(member.place, Membership::IsDetached);
             }
         }
         topology.entangled.iter().for_each(|&(one, other)| sets.unite(one, other));
-        Self::number(members, counted, sets, standings)
+        Self::number(members, counted, sets, memberships)
     }
 
     fn number(
         members: &[Member],
         mut counted: Vec<usize>,
         mut sets: Sets,
-        mut standings: BTreeMap<Bdf, Standing>,
+        mut memberships: BTreeMap<Bdf, Membership>,
     ) -> Self {
         counted.sort_unstable_by_key(|&index| members[index].place);
         let mut by_set: BTreeMap<usize, Vec<Bdf>> = BTreeMap::new();
@@ -99,16 +99,16 @@ impl Groups {
             let start = devices.len();
             devices.append(by_set.entry(*set).or_default());
             groups.push(start..devices.len());
-            standings.extend(devices[start..].iter().map(|&place| (place, Standing::Grouped(number as u32))));
+            memberships.extend(devices[start..].iter().map(|&place| (place, Membership::Grouped(number as u32))));
         }
-        Self { devices, groups, standings }
+        Self { devices, groups, memberships }
     }
 
     /// Returns the number of a device's group, from 0 on by rising address of their first devices; `None` for bridges
     /// and for what is not known.
     pub fn number_of(&self, place: Bdf) -> Option<u32> {
-        match self.standings.get(&place) {
-            Some(Standing::Grouped(number)) => Some(*number),
+        match self.memberships.get(&place) {
+            Some(Membership::Grouped(number)) => Some(*number),
             _ => None,
         }
     }
@@ -130,10 +130,10 @@ impl Groups {
         owner: &O,
         owner_of: impl Fn(Bdf) -> Option<O>,
     ) -> Result<(), Refusal<O>> {
-        match self.standings.get(&place) {
-            Some(Standing::Grouped(_)) => {}
-            Some(Standing::IsBridge) => return Err(Refusal::Bridge { place }),
-            Some(Standing::IsDetached) => return Err(Refusal::Detached { place }),
+        match self.memberships.get(&place) {
+            Some(Membership::Grouped(_)) => {}
+            Some(Membership::IsBridge) => return Err(Refusal::Bridge { place }),
+            Some(Membership::IsDetached) => return Err(Refusal::Detached { place }),
             None => return Err(Refusal::Unknown { place }),
         }
         let neighbours = self.of(place).iter().copied().filter(|&other| other != place);

@@ -34,7 +34,7 @@ fn several(member: Member) -> Member {
     Member { is_multifunction: true, ..member }
 }
 
-/// The groups, each as its devices without their segment.
+/// Returns the groups, each as its devices without their segment.
 fn groups(members: &[Member]) -> Vec<String> {
     let groups = Groups::new(members, &ROOTS);
     let text = |range: &Range<usize>| {
@@ -147,7 +147,7 @@ fn conventional_devices_behind_a_bridge_are_together() {
 }
 
 #[test]
-fn a_device_whose_bridges_are_not_known_is_in_no_group() {
+fn a_device_behind_unknown_bridges_is_in_no_group() {
     let detached = [device("01:00.0"), device("00:04.0"), member("05:00.0", Role::Bridge { secondary: 5 }, false)];
     let groups = Groups::new(&[&detached[..], &[device("05:01.0")]].concat(), &ROOTS);
     assert_eq!((groups.of(place("00:04.0")), groups.number_of(place("00:04.0"))), (&[place("00:04.0")][..], Some(0)));
@@ -246,7 +246,7 @@ fn any_member() -> impl Strategy<Value = Member> {
 }
 
 proptest! {
-    /// Whatever bridges state, each device is in one group or in none.
+    /// Each device is in one group or in none, for any registers of the bridges.
     #[test]
     fn groups_part_the_devices(members in prop::collection::vec(any_member(), 0..40)) {
         let by_place: BTreeMap<Bdf, Member> = members.into_iter().map(|member| (member.place, member)).collect();

@@ -24,7 +24,7 @@ fn any_register() -> impl Strategy<Value = u8> {
     prop_oneof![4 => (0x10u8..0x40).prop_map(|word| word * 4), 1 => any::<u8>()]
 }
 
-/// A capability: where it is, what it is, where the next one is, its flags and the words behind.
+/// Returns a capability: its place, its kind, the place of the next one, its flags and the words behind.
 fn any_capability() -> impl Strategy<Value = (u8, u8, u8, u16, [u32; 3])> {
     let id = prop_oneof![
         Just(Capability::POWER_MANAGEMENT),
@@ -38,7 +38,7 @@ fn any_capability() -> impl Strategy<Value = (u8, u8, u8, u16, [u32; 3])> {
     (any_register(), id, any_register(), any::<u16>(), [word.clone(), word.clone(), word])
 }
 
-/// A word among a function's extended registers: often a capability's head, which leads anywhere.
+/// Returns a word among a function's extended registers: often a capability's head, which leads anywhere.
 fn any_extended() -> impl Strategy<Value = u32> {
     let head = (prop_oneof![Just(0x000du32), any::<u16>().prop_map(u32::from)], 0x100u32..0x1000);
     prop_oneof![3 => head.prop_map(|(id, next)| next << 20 | 1 << 16 | id), 1 => any::<u32>()]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PCI functions: which are there, what looking costs, and which need not be checked before a guest runs.
+//! PCI functions: which exist, the cost of the scan, and which need not be checked before a guest runs.
 //!
 //! A configuration access is slow (it waits for a link, and in an emulator it leaves the virtual machine), and a boot
 //! that checks every slot of every bus does thousands. What is checked, and when, is a policy over one code path:
@@ -11,15 +11,15 @@
 //! | `lazy` | nothing | every function, one at a time, by a CPU that has nothing else to do |
 //!
 //! [`Scan`] does the work in steps of one function, so that the caller is never away for long. Every access goes
-//! through [`ConfigSpace`] and is counted: a [`Function`] says what it cost to find out.
+//! through [`ConfigSpace`] and is counted: a [`Function`] states the cost of its scan.
 //!
-//! What a function reports is untrusted input: capability lists that loop, bridges that lead back, functions that never
+//! A function's registers are untrusted input: capability lists that loop, bridges that lead back, functions that never
 //! answer or vanish while they are read leave a [`Problem`] and cost a bounded number of accesses.
 //!
 //! The crate `pci_types` reads headers too; its access trait is `unsafe` to implement and its capability walk has no
 //! bound, and the handful of registers needed here is smaller than that seam.
 //!
-//! | module | what | source |
+//! | module | content | source |
 //! |---|---|---|
 //! | [`address`] | bus, device, function; how a register is reached | PCI Local Bus 3.0, 3.2.2.3.2; PCI Express Base 5.0, 7.2.2 |
 //! | [`filter`] | the policies and their patterns | |
@@ -31,7 +31,7 @@
 //! | [`assignments`] | the guests that functions are assigned to: configured, and changed since | |
 //! | [`sizing`], [`reset`] | the ranges' lengths, and a reset between two owners: for a function that becomes a guest's | 6.2.5.1; PCI Express Base 5.0, 6.6.2 |
 //! | [`sriov`] | the virtual functions that a function can have | PCI Express Base 5.0, 9.3.3 |
-//! | [`line`] | whose INTx line an input of an I/O APIC is, and when nobody serves it | 2.2.6 |
+//! | [`line`] | the function behind an I/O APIC's input, and the check for a line that no driver serves | 2.2.6 |
 //! | [`message`] | MSI and MSI-X of a function that is a guest's | 6.8 |
 #![no_std]
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! INTx lines of functions that guests have (PCI Local Bus 3.0, section 2.2.6): whose an input of an I/O APIC is, and
-//! when a line is one that nobody serves.
+//! INTx lines of functions that guests have (PCI Local Bus 3.0, section 2.2.6): the function behind an I/O APIC's
+//! input, and the check for a line that no driver serves.
 
 use crate::Bdf;
 
@@ -23,12 +23,12 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// None.
+    /// No lines.
     pub const fn new() -> Self {
         Self { taken: [None; MOST] }
     }
 
-    /// An input is a function's from here on, in place of one that it had.
+    /// Assigns an input to a function, in place of one that it had.
     ///
     /// # Errors
     /// [`Refused`]; the function keeps what it had.
@@ -44,7 +44,7 @@ impl Claims {
         Ok(())
     }
 
-    /// A function has none any more.
+    /// Releases a function's input.
     pub fn release(&mut self, function: Bdf) {
         self.taken.iter_mut().filter(|claim| claim.is_some_and(|(_, owner)| owner == function)).for_each(|claim| {
             *claim = None;
@@ -60,11 +60,11 @@ pub struct Unserved {
 }
 
 impl Unserved {
-    /// The length of a row at which nobody serves the line.
+    /// Length of a row from which on the line counts as served by no driver.
     pub const LIMIT: u32 = 10_000;
 
-    /// The guest has ended an interrupt; `is_asserted`: the line has interrupted again at once. Returns whether that
-    /// was once too often.
+    /// Notes that the guest has ended an interrupt. `is_asserted`: the line has interrupted again at once. Returns
+    /// whether that was once too often.
     pub fn note_end(&mut self, is_asserted: bool) -> bool {
         self.ends = if is_asserted { self.ends.saturating_add(1) } else { 0 };
         self.ends >= Self::LIMIT

@@ -23,7 +23,7 @@ fn an_input_has_one_function() {
 }
 
 #[test]
-fn a_line_that_stays_asserted_is_served_by_nobody() {
+fn a_line_that_stays_asserted_is_unserved() {
     let mut unserved = Unserved::default();
     for _ in 0..3 {
         assert!((1..Unserved::LIMIT).all(|_| !unserved.note_end(true)));

@@ -18,9 +18,9 @@ const MSI_UPPER_ADDRESS: u16 = 8;
 const MSIX_ENABLED: u16 = 1 << 15;
 const MSIX_ALL_MASKED: u16 = 1 << 14;
 
-/// Enables MSI, whose capability is at `register`, with this address and data and so many vectors: a power of two, up
-/// to 32. Vectors that can be masked are not. A function with an address of 32 bits gets the lower half. One whose
-/// registers would lie past the end of configuration space stays disabled.
+/// Enables MSI by the capability at `register`, with this address and data and `vectors` vectors: a power of two, up
+/// to 32. Vectors that can be masked are not. A function with an address of 32 bits gets the lower half. One with
+/// registers that would lie past the end of configuration space stays disabled.
 pub fn enable_msi(config: &mut dyn ConfigWrite, place: Bdf, register: u16, (address, data): (u64, u16), vectors: u32) {
     let control = control(config, place, register);
     let (has_64_bits, has_masks) = (control & MSI_HAS_64_BITS != 0, control & MSI_HAS_MASKS != 0);
@@ -40,7 +40,7 @@ pub fn enable_msi(config: &mut dyn ConfigWrite, place: Bdf, register: u16, (addr
     config.write16(place, register + CONTROL, control & !MSI_VECTORS | used | MSI_ENABLED);
 }
 
-/// Enables MSI-X, whose capability is at `register`. `fill` writes the table: it can be written for certain while MSI-X
+/// Enables MSI-X by the capability at `register`. `fill` writes the table: it can be written for certain while MSI-X
 /// is enabled, and nothing is sent before it returns.
 pub fn enable_msix(config: &mut dyn ConfigWrite, place: Bdf, register: u16, fill: impl FnOnce()) {
     let control = control(config, place, register) | MSIX_ENABLED;
@@ -49,7 +49,7 @@ pub fn enable_msix(config: &mut dyn ConfigWrite, place: Bdf, register: u16, fill
     config.write16(place, register + CONTROL, control & !MSIX_ALL_MASKED);
 }
 
-/// Disables MSI and MSI-X, whose capabilities are at these registers.
+/// Disables MSI and MSI-X by the capabilities at these registers.
 pub fn disable(config: &mut dyn ConfigWrite, place: Bdf, msi: Option<u16>, msix: Option<u16>) {
     for (register, bit) in [(msi, MSI_ENABLED), (msix, MSIX_ENABLED)] {
         let Some(register) = register else { continue };

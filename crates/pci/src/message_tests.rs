@@ -13,7 +13,7 @@ fn place() -> Bdf {
     "01:00.0".parse().unwrap()
 }
 
-/// A function with both capabilities; `msi` is the message control of MSI.
+/// Returns a function with both capabilities; `msi` is the message control of MSI.
 fn machine(msi: u32) -> Machine {
     let mut chip = Chip::new(0x1b36, 0x0010, 0x0108, 0);
     (chip.words[0x50 / 4], chip.words[0x70 / 4]) = (msi << 16 | 5, 0x0010_0011);

@@ -61,7 +61,7 @@ impl Problems {
         let _ = self.0.try_push(problem);
     }
 
-    /// In the order in which they were met.
+    /// Returns them in the order in which they were met.
     pub fn iter(&self) -> impl Iterator<Item = Problem> + '_ {
         self.0.iter().copied()
     }

@@ -35,7 +35,7 @@ const HEADER: u16 = 0x0c;
 /// capability. Takes up to 1.3 seconds, in which the caller's CPU waits; most functions take a tenth of one.
 ///
 /// # Errors
-/// [`ResetError`]: it must not be given to anybody.
+/// [`ResetError`]: it must not be assigned to any guest.
 pub fn reset_in_place(
     config: &mut dyn ConfigWrite,
     place: Bdf,
@@ -45,7 +45,7 @@ pub fn reset_in_place(
     Procedure::begin(config, place, way, capabilities)?.finish(config)
 }
 
-/// Has a function make no more requests: it masters the bus no more, and uses no INTx. A bridge is left alone, as what
+/// Stops a function's requests: disables bus mastering and INTx. A bridge is left alone, as what
 /// is behind it would stop, too. Does nothing where no function answers.
 pub fn stop_mastering(config: &mut dyn ConfigWrite, place: Bdf) {
     let command = config.read(place, COMMAND);

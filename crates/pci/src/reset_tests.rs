@@ -20,7 +20,7 @@ fn capability(id: u8, register: u8) -> Capability {
     Capability { id, register, flags: 0 }
 }
 
-/// A function with function-level reset by its PCI Express capability at 0x60.
+/// Returns a function with function-level reset by its PCI Express capability at 0x60.
 fn express() -> Chip {
     let mut chip = device();
     chip.words[0x64 / 4] = 1 << 28;
@@ -86,8 +86,8 @@ fn a_function_that_does_not_come_back_is_named() {
     let mut machine = Machine::with([(PLACE, chip)]);
     assert_eq!(reset_in_place(&mut machine, place(), Way::FunctionLevel(0x60), &[]), Err(ResetError::NotReady));
     assert_eq!(machine.pauses, 100_000 + 1_000_000, "a second");
-    let mut nobody = Machine::default();
-    assert_eq!(reset_in_place(&mut nobody, place(), Way::Power(0x40), &[]), Err(ResetError::Gone));
+    let mut absent = Machine::default();
+    assert_eq!(reset_in_place(&mut absent, place(), Way::Power(0x40), &[]), Err(ResetError::Gone));
 }
 
 #[test]
@@ -107,9 +107,9 @@ fn it_has_the_addresses_that_it_had() {
     assert_eq!((written(0x0c), written(0x3c)), ([0x10].into(), [0x0b].into()));
     assert_eq!(written(0x68), [0x8020, 0x0020], "the largest payload; the reset is not asked for again");
     assert_eq!((written(0x70), written(0x88)), ([0x40].into(), [0x5].into()));
-    let mut nobody = Machine::default();
-    assert_eq!(reset_in_place(&mut nobody, place(), Way::Power(0x40), &list), Err(ResetError::Gone));
-    assert!(nobody.writes.is_empty());
+    let mut absent = Machine::default();
+    assert_eq!(reset_in_place(&mut absent, place(), Way::Power(0x40), &list), Err(ResetError::Gone));
+    assert!(absent.writes.is_empty());
 }
 
 #[test]

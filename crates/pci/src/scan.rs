@@ -2,8 +2,8 @@
 //! The walk over buses and slots, a function at a time.
 //!
 //! Buses are found as their bridges are (PCI-to-PCI Bridge 1.2, chapter 3): firmware has numbered them. Every bus is
-//! walked at most once, whatever bridges say, so the walk ends after 256 buses of 32 devices of 8 functions at the
-//! latest. A function that is not ready is asked again in the next step, so that no step lasts longer than one
+//! walked at most once, for any registers of the bridges, so the walk ends after 256 buses of 32 devices of 8 functions
+//! at the latest. A function that is not ready is asked again in the next step, so that no step lasts longer than one
 //! function's registers.
 //!
 //! Behind a PCI Express port there is one device. A bus to which no bridge leads (a second root, which only AML names)
@@ -13,7 +13,7 @@ use arrayvec::ArrayVec;
 
 use crate::config::{ConfigSpace, Cost, Registers};
 use crate::filter::MAX_PATTERNS;
-use crate::function::{self, Function, Glance, Kind, Sight};
+use crate::function::{self, FirstRegisters, Function, Kind, Response};
 use crate::problem::Problem;
 use crate::{Bdf, Filter};
 
@@ -35,7 +35,7 @@ const MAX_ASKS: u32 = 1000;
 pub struct Scan {
     filter: Filter,
     segment: u16,
-    /// Places still to be checked, where places are all that is wanted.
+    /// Places still to be checked, where the filter names only places.
     places: Option<ArrayVec<Bdf, MAX_PATTERNS>>,
     /// A bit for each bus that is known, for each that has been walked, and for each that is a link to one device.
     known: Buses,
@@ -50,7 +50,7 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// A walk over the buses that hang below `roots` in a segment.
+    /// Begins a walk over the buses below `roots` in a segment.
     pub fn new(filter: &Filter, segment: u16, roots: impl IntoIterator<Item = u8>) -> Self {
         let mut known = Buses::default();
         roots.into_iter().for_each(|bus| known.insert(bus));
@@ -65,12 +65,12 @@ impl Scan {
         self.cost
     }
 
-    /// Checks the next place: at one function, or at nobody. One that the filter allows is handed to `found`.
+    /// Checks the next place. A function there that the filter allows is handed to `found`.
     pub fn step(&mut self, config: &mut dyn ConfigSpace, found: &mut dyn FnMut(Function)) -> Step {
         let Some(place) = self.next.take().or_else(|| self.begin()) else { return Step::Done };
         let mut registers = Registers::of(config, place);
-        let glance = match function::glance(&mut registers) {
-            Sight::NotReady if self.asked + 1 < MAX_ASKS => {
+        let first = match function::read_first(&mut registers) {
+            Response::NotReady if self.asked + 1 < MAX_ASKS => {
                 registers.pause();
                 self.asked += 1;
                 let cost = registers.cost();
@@ -79,13 +79,13 @@ impl Scan {
                 self.next = Some(place);
                 return Step::More;
             }
-            Sight::NotReady => Some(Glance::never_ready()),
-            Sight::Somebody(glance) => Some(glance),
-            Sight::Nobody => None,
+            Response::NotReady => Some(FirstRegisters::never_ready()),
+            Response::Present(first) => Some(first),
+            Response::Absent => None,
         };
-        self.next = self.behind(place, glance.as_ref().is_some_and(|glance| glance.has_siblings));
-        if let Some(glance) = &glance {
-            self.look(&mut registers, glance, found);
+        self.next = self.behind(place, first.as_ref().is_some_and(|first| first.has_siblings));
+        if let Some(first) = &first {
+            self.probe_allowed(&mut registers, first, found);
         }
         self.cost += registers.cost();
         (self.asked, self.waited) = (0, Cost::default());
@@ -102,7 +102,7 @@ impl Scan {
         Bdf::new(self.segment, bus, 0, 0)
     }
 
-    /// The place behind this one on its bus.
+    /// Returns the place behind this one on its bus.
     fn behind(&self, place: Bdf, has_siblings: bool) -> Option<Bdf> {
         if self.places.is_some() {
             return None;
@@ -120,12 +120,17 @@ impl Scan {
     }
 
     /// Probes a function that is allowed, and each bridge, since they are the way to the others.
-    fn look(&mut self, registers: &mut Registers<'_>, glance: &Glance, found: &mut dyn FnMut(Function)) {
-        let is_allowed = self.filter.allows(registers.place(), &glance.identity);
-        if !is_allowed && (glance.header != 1 || self.places.is_some()) {
+    fn probe_allowed(
+        &mut self,
+        registers: &mut Registers<'_>,
+        first: &FirstRegisters,
+        found: &mut dyn FnMut(Function),
+    ) {
+        let is_allowed = self.filter.allows(registers.place(), &first.identity);
+        if !is_allowed && (first.header != 1 || self.places.is_some()) {
             return;
         }
-        let mut function = function::probe(registers, glance);
+        let mut function = function::probe(registers, first);
         function.cost += self.waited;
         if let Kind::Bridge { secondary, .. } = function.kind {
             if self.known.contains(secondary) {

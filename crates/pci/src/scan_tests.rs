@@ -180,7 +180,7 @@ fn a_function_that_vanishes_costs_no_more_than_itself() {
 
 proptest! {
     #[test]
-    fn whatever_functions_say_the_walk_ends_and_cost_is_bounded(
+    fn the_walk_ends_and_its_cost_is_bounded_for_any_registers(
         chips in prop::collection::btree_map((0..3u8, 0..32u8, 0..8u8), prop::array::uniform32(any::<u32>()), 0..12),
     ) {
         let mut machine = Machine::default();

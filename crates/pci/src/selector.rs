@@ -21,7 +21,7 @@ pub const MAX_SELECTOR_BYTES: usize = 25;
 
 /// Candidates that a [`SelectError`] names; it counts the others.
 const MAX_CANDIDATES: usize = 4;
-/// The digits of an identifier. With fewer, an address whose function is missing (`01:00`) would be one.
+/// The digits of an identifier. With fewer, an address without its function (`01:00`) would be one.
 const ID_DIGITS: usize = 4;
 /// Selectors by serial number begin so.
 const BY_SERIAL: &str = "nvme:";
@@ -49,11 +49,11 @@ pub enum Selector {
 pub enum SelectorError {
     /// Neither an address nor vendor and device.
     NoFunction,
-    /// What follows `#` is no number from 1 to 65,535.
+    /// The part behind `#` is no number from 1 to 65,535.
     BadNumber,
     /// A number after an address, at which there is one function only.
     NumberedAddress,
-    /// What follows `nvme:` is no serial number.
+    /// The part behind `nvme:` is no serial number.
     BadSerial,
 }
 
@@ -108,11 +108,8 @@ impl fmt::Display for SelectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing { selector: selector @ Selector::Serial(_) } => {
-                write!(
-                    f,
-                    "no disk has told the serial number {selector}; the host asks disks that no guest has when "
-                )?;
-                f.write_str("a guest starts whose configuration names one")
+                write!(f, "no disk has reported the serial number {selector}; the host asks disks without a guest ")?;
+                f.write_str("when a guest starts that is configured with one")
             }
             Self::Nothing { selector } => {
                 write!(f, "there is no function {selector}; `baton pci` lists those there are")
@@ -196,8 +193,8 @@ impl Selector {
     }
 }
 
-/// The function with `number - 1` others below its address. They are in the order in which buses were found, which is
-/// another where bridges lead downwards.
+/// Returns the function with `number - 1` others below its address. They are in the order in which buses were found,
+/// which is another where bridges lead downwards.
 fn nth<'a>(functions: impl Iterator<Item = &'a Function> + Clone, number: usize) -> Option<&'a Function> {
     let is_it = |function: &&Function| {
         let below = functions.clone().filter(|other| other.place < function.place);
@@ -206,7 +203,7 @@ fn nth<'a>(functions: impl Iterator<Item = &'a Function> + Clone, number: usize)
     functions.clone().find(is_it)
 }
 
-/// A number from 1 on without sign.
+/// Parses a number from 1 on without sign.
 fn decimal(text: &str) -> Option<u16> {
     let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|&number| is_digits && number > 0)

@@ -98,7 +98,7 @@ fn what_is_no_selector_is_refused() {
 
 /// Two ports of one disk have one number.
 #[test]
-fn a_serial_number_selects_the_controller_that_has_told_it() {
+fn a_serial_number_selects_the_controller_that_has_reported_it() {
     let mut machine = machine();
     let selector = Selector::parse("nvme:S4 EVNX0M").unwrap();
     let chosen = |machine: &[Function]| selector.select(machine).map(|function| function.place);

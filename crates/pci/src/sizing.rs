@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Lengths of a function's address ranges (PCI Local Bus 3.0, section 6.2.5.1): ones are written to each register, and
 //! the bits that stay zero are the length. The function answers at wrong addresses meanwhile, so it must not decode:
-//! only for a function that is about to be a guest's, and that nobody uses.
+//! only for a function that is about to be a guest's, and that has no user yet.
 
 use core::fmt;
 
@@ -39,11 +39,11 @@ pub struct SizedBar {
 pub enum SizingError {
     /// It reads as ones: it is gone.
     Gone,
-    /// Its register says what no range can be.
+    /// Its register has a value that no range can have.
     Absurd {
         /// Which of the six.
         index: u8,
-        /// What it read as after ones were written.
+        /// The value read after ones were written.
         mask: u64,
     },
     /// It does not hold what is written to it.
@@ -89,7 +89,7 @@ pub fn sizes(config: &mut dyn ConfigWrite, place: Bdf) -> Result<ArrayVec<SizedB
     if config.read(place, COMMAND) == u32::MAX { Err(SizingError::Gone) } else { sized.map(|()| bars) }
 }
 
-/// The range that begins in a register, and how many registers it takes.
+/// Measures the range that begins in a register, and how many registers it takes.
 fn measure(config: &mut dyn ConfigWrite, place: Bdf, index: usize) -> (Result<Option<SizedBar>, SizingError>, usize) {
     let number = index as u8;
     let low = config.read(place, at(index));

@@ -72,7 +72,7 @@ fn a_function_that_vanishes_meanwhile_is_refused() {
 
 proptest! {
     #[test]
-    fn whatever_it_says_its_command_and_status_are_as_before(
+    fn its_command_and_status_are_as_before_for_any_registers(
         words in prop::array::uniform6(any::<u32>()),
         masks in prop::array::uniform6(any::<u32>()),
         command: u16,

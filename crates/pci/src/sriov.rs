@@ -2,7 +2,7 @@
 //! Virtual functions that a physical one can have: its SR-IOV capability (PCI Express Base 5.0, section 9.3.3), read as
 //! untrusted input. What it states holds for the settings that it has.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
 //! | [`guest`] | the capability as the guest sees it that has the physical function |
 //! | [`enabling`], `window`, `ari` | enabling virtual functions, at free addresses and where the port above passes requests; disabling them |
@@ -41,7 +41,7 @@ const IS_64: u32 = 0b100;
 /// The virtual functions that a function states it can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VirtualFunctions {
-    /// How many at most; not 0.
+    /// The most that it can have; not 0.
     pub total: u16,
     /// Their device identifier; the vendor's is the function's own.
     pub device: u16,
@@ -56,7 +56,7 @@ pub struct VirtualFunctions {
 pub enum Unusable {
     /// It has vanished.
     Vanished,
-    /// So many at first, of so many in all, without migration.
+    /// Initial and total number contradict each other: they must be equal without migration.
     Counts {
         /// InitialVFs.
         initial: u16,
@@ -117,7 +117,7 @@ impl fmt::Display for Unusable {
             Self::Fewer { total } => write!(f, "it has {total} virtual functions"),
             Self::NotEnabled => f.write_str("they are not enabled any more"),
             Self::NoAri => f.write_str("the port above passes no requests to their devices (ARI forwarding)"),
-            Self::NoBridge => f.write_str("no bridge is above it, whose window would state where their ranges can be"),
+            Self::NoBridge => f.write_str("no bridge is above it: no window states where their ranges can be"),
             Self::NotAlone(place) => {
                 write!(f, "{place} is behind the same bridge: which addresses are free there is not known")
             }
@@ -185,7 +185,7 @@ impl VirtualFunctions {
     }
 }
 
-/// The first base address register that is neither empty nor one of memory.
+/// Returns the first base address register that is neither empty nor one of memory.
 fn bad_range(bars: [u32; 6]) -> Option<u8> {
     let mut index = 0;
     while let Some(bar) = bars.get(index) {
@@ -198,7 +198,7 @@ fn bad_range(bars: [u32; 6]) -> Option<u8> {
     None
 }
 
-/// The last bus that leads to a function: that of the bridge above it, or its own where there is none.
+/// Returns the last bus that leads to a function: that of the bridge above it, or its own where there is none.
 fn last_bus(function: Bdf, all: &[Function]) -> u8 {
     let above = all.iter().filter(|other| other.place.segment == function.segment);
     let behind = above.filter_map(|other| match other.kind {

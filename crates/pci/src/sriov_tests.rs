@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SR-IOV capabilities: what is read of them, and those that lie.
+//! SR-IOV capabilities: the values read from them, and malformed ones.
 
 use std::format;
 use std::string::ToString;
@@ -20,7 +20,7 @@ fn place(text: &str) -> Bdf {
     text.parse().unwrap()
 }
 
-/// A disk with so many virtual functions, the first one right behind it, behind another extended capability.
+/// Returns a disk with `total` virtual functions, the first one right behind it, behind another extended capability.
 fn disk(total: u16) -> Chip {
     let mut chip = Chip::new(0x1b36, 0x0010, 0x0108, 0);
     let counts = u32::from(total) << 16 | u32::from(total);
@@ -51,7 +51,7 @@ fn functions(machine: &mut Machine) -> Vec<Function> {
     found
 }
 
-/// Where a disk's virtual functions are beside another function, if there is one.
+/// Returns the places of a disk's first and last virtual function, beside another function if there is one.
 fn places(chip: Chip, other: Option<&'static str>) -> Result<(Bdf, Bdf), Unusable> {
     let virtual_functions = read(chip.clone()).unwrap()?;
     let mut machine = machine(chip);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A machine whose functions are tables of bytes.
+//! A machine with functions that are tables of bytes.
 
 use std::collections::BTreeMap;
 use std::vec::Vec;
@@ -14,15 +14,15 @@ pub struct Chip {
     pub extended: BTreeMap<u16, u32>,
     /// Number of replies that it is not ready.
     pub not_ready: u32,
-    /// After so many accesses it is gone.
+    /// It vanishes after this many accesses.
     pub vanishes_after: u32,
     /// The bits of each word that can be written. Those of the status are cleared by ones.
     pub writable: [u32; 64],
-    /// How often it reports that it is not ready after a reset.
+    /// Number of reads after a reset at which it reports that it is not ready.
     pub not_ready_after_reset: u32,
-    /// How often it has been reset.
+    /// Number of resets so far.
     pub resets: u32,
-    /// Where a write resets it: register and value.
+    /// The write that resets it: register and value.
     pub reset_by: Option<(u16, u16)>,
     /// The register of its first range after a reset, which cannot be written any more.
     pub moves_at_reset: Option<u32>,
@@ -89,7 +89,7 @@ impl Chip {
         self.not_ready = self.not_ready_after_reset;
     }
 
-    /// A bridge to a bus.
+    /// Returns a bridge to a bus.
     pub fn bridge(secondary: u8) -> Self {
         let mut chip = Self::new(0x1b36, 0x000c, 0x0604, 1);
         chip.words[6] = u32::from(secondary) << 16 | u32::from(secondary) << 8;
@@ -130,13 +130,13 @@ impl Machine {
         Self { chips, ..Self::default() }
     }
 
-    /// The values that were written to a register.
+    /// Returns the values that were written to a register.
     pub fn written(&self, place: Bdf, register: u16) -> Vec<u32> {
         let writes = self.writes.iter().filter(|(at, written, _)| (*at, *written) == (place, register));
         writes.map(|(.., value)| *value).collect()
     }
 
-    /// A bridge resets what is behind it.
+    /// Resets all functions behind a bridge.
     fn reset_bus(&mut self, bridge: Bdf) {
         let Some([_, secondary, subordinate, _]) = self.chips.get(&bridge).map(|chip| chip.words[6].to_le_bytes())
         else {

@@ -3,7 +3,7 @@
 //! with version 2 of its performance monitoring global registers.
 //!
 //! Without these a counter that has overflowed is recognised by its highest bit: it is clear, where the value that was
-//! put in had it set. So an overflow of a counter that started below the middle is not seen there; nobody asks for one
+//! put in had it set. So an overflow of a counter that started below the middle is not seen there; no user asks for one
 //! so far away.
 
 mod description;

@@ -4,7 +4,7 @@
 use crate::vendor::Vendor;
 use crate::{Counter, CounterSet, Event, Width};
 
-/// A CPU's counters, for the user whose turn it is. A counter that is not named in a call stays as it is.
+/// A CPU's counters, for the user that has its turn. A counter that is not named in a call stays as it is.
 pub trait Backend {
     /// Returns whether the counters are this user's alone, also while it is another's turn: nothing need be saved at a
     /// switch.

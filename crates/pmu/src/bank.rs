@@ -6,7 +6,7 @@
 //! | [`Policy::Reprogram`], the baseline | the event is released and another created, for which all are scheduled again | every event is released, and created again |
 //! | [`Policy::Direct`] | goes to the counter that the event has; only another event is created | values are saved and restored; an event that has not counted for a whole turn is released |
 //!
-//! Between [`Bank::switch_out`] and [`Bank::switch_in`] the counters are somebody else's, and nothing here touches
+//! Between [`Bank::switch_out`] and [`Bank::switch_in`] the counters belong to another user, and nothing here touches
 //! them.
 
 mod assigning;
@@ -79,12 +79,13 @@ impl<B: Backend> Bank<B> {
         &self.backend
     }
 
-    /// Returns what of it does not concern events that are on counters.
+    /// Returns the backend, for changes that do not concern events on counters.
     pub(crate) fn backend_mut(&mut self) -> &mut B {
         &mut self.backend
     }
 
-    /// Another thing about the counters: afterwards all that is to count is on them again. Overflows have been taken.
+    /// Changes the backend otherwise: afterwards all events that are to count are on it again. Overflows have been
+    /// taken.
     pub fn change_backend(&mut self, change: impl FnOnce(&mut B)) {
         if !self.is_in {
             // The next turn schedules.
@@ -98,17 +99,17 @@ impl<B: Backend> Bank<B> {
         self.schedule(true);
     }
 
-    /// Slots that have their event on this counter.
+    /// Returns whether a slot has its event on this counter.
     pub fn is_on(&self, slot: usize, counter: Counter) -> bool {
         self.counter(slot) == Some(counter)
     }
 
-    /// Returns what a change costs.
+    /// Returns the policy, which determines the cost of a change.
     pub fn policy(&self) -> Policy {
         self.policy
     }
 
-    /// Returns what has been done so far.
+    /// Returns the number of operations so far.
     pub fn work(&self) -> Work {
         self.work
     }
@@ -131,7 +132,7 @@ impl<B: Backend> Bank<B> {
         self.is_in
     }
 
-    /// Counters that hold events: nobody else's while they do.
+    /// Returns the counters that hold events: no other user has them meanwhile.
     pub fn held(&self) -> CounterSet {
         self.held
     }
@@ -142,7 +143,7 @@ impl<B: Backend> Bank<B> {
         self.backend.ticks_to_overflow()
     }
 
-    /// A slot's value.
+    /// Returns a slot's value.
     #[inline]
     pub fn read(&mut self, slot: usize) -> u64 {
         match self.counter(slot) {
@@ -151,7 +152,7 @@ impl<B: Backend> Bank<B> {
         }
     }
 
-    /// Sets it.
+    /// Sets a slot's value.
     #[inline(always)]
     pub fn write(&mut self, slot: usize, value: u64) {
         let value = value & self.backend.width().mask();
@@ -161,7 +162,7 @@ impl<B: Backend> Bank<B> {
         }
     }
 
-    /// From now on a slot counts this event, or nothing. What it counts already goes on undisturbed.
+    /// Has a slot count this event from now on, or nothing. An event that it counts already goes on undisturbed.
     #[inline]
     pub fn count(&mut self, slot: usize, event: Option<&Event>) {
         let Some(event) = event else { return self.rest(slot) };
@@ -171,7 +172,7 @@ impl<B: Backend> Bank<B> {
         }
     }
 
-    /// From now on a slot counts nothing.
+    /// Has a slot count nothing from now on.
     #[inline(always)]
     pub fn rest(&mut self, slot: usize) {
         if !self.is_wanted(slot) {
@@ -183,7 +184,7 @@ impl<B: Backend> Bank<B> {
         }
     }
 
-    /// From now on a slot counts again what it counted last, if that is kept; returns whether it is.
+    /// Has a slot count again the event that it counted last, if that is kept; returns whether it is.
     #[inline(always)]
     pub fn resume(&mut self, slot: usize) -> bool {
         let is_kept = self.policy == Policy::Direct && self.events[slot].is_some();
@@ -193,7 +194,7 @@ impl<B: Backend> Bank<B> {
         is_kept
     }
 
-    /// From now on these slots count nothing.
+    /// Has these slots count nothing from now on.
     #[inline(always)]
     pub fn rest_all(&mut self, resting: u16) {
         let resting = resting & self.wanted;
@@ -206,8 +207,8 @@ impl<B: Backend> Bank<B> {
         }
     }
 
-    /// From now on these slots count again what they counted last, where that is kept and on a counter; returns those
-    /// where it is not.
+    /// Has these slots count again the events that they counted last, where those are kept and on a counter; returns
+    /// the slots where they are not.
     #[inline(always)]
     pub fn resume_all(&mut self, resuming: u16) -> u16 {
         if self.policy == Policy::Reprogram || !self.is_in {

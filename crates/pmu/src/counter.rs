@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters, sets of them, and how far one counts.
+//! Counters, sets of them, and their widths.
 
 /// A counter of a CPU: general ones from 0, those of fixed purpose from [`Self::FIRST_FIXED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -9,13 +9,13 @@ impl Counter {
     /// Number of the first fixed-function counter: as in Intel's global registers.
     pub const FIRST_FIXED: u8 = 32;
 
-    /// A general one; numbers are below 32.
+    /// A general counter; numbers are below 32.
     #[inline]
     pub const fn general(number: u8) -> Self {
         Self(number % Self::FIRST_FIXED)
     }
 
-    /// One of fixed purpose; numbers are below 32.
+    /// A fixed-function counter; numbers are below 32.
     #[inline]
     pub const fn fixed(number: u8) -> Self {
         Self(number % Self::FIRST_FIXED + Self::FIRST_FIXED)
@@ -27,7 +27,7 @@ impl Counter {
         self.0
     }
 
-    /// Its number among those of fixed purpose, if it is one.
+    /// Returns its number among the fixed-function counters, if it is one.
     #[inline]
     pub const fn fixed_number(self) -> Option<u8> {
         self.0.checked_sub(Self::FIRST_FIXED)
@@ -42,7 +42,7 @@ impl CounterSet {
     /// No counter.
     pub const EMPTY: Self = Self(0);
 
-    /// The first `general` general ones and the first `fixed` of fixed purpose, at most 32 each.
+    /// The first `general` general counters and the first `fixed` fixed-function ones, at most 32 each.
     pub const fn first(general: u8, fixed: u8) -> Self {
         const fn ones(count: u8) -> u64 {
             if count >= 32 { u32::MAX as u64 } else { (1 << count) - 1 }
@@ -50,46 +50,46 @@ impl CounterSet {
         Self(ones(general) | ones(fixed) << Counter::FIRST_FIXED)
     }
 
-    /// Just this one.
+    /// The set of one counter.
     #[inline]
     pub const fn only(counter: Counter) -> Self {
         Self(1 << counter.0)
     }
 
-    /// Returns whether it is in.
+    /// Returns whether a counter is in the set.
     #[inline]
     pub const fn contains(self, counter: Counter) -> bool {
         self.0 & Self::only(counter).0 != 0
     }
 
-    /// Returns whether there is none.
+    /// Returns whether the set is empty.
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Those in both.
+    /// The counters in both sets.
     #[inline]
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Those in either.
+    /// The counters in either set.
     #[inline]
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Those that are not in the other.
+    /// The counters that are not in the other set.
     #[inline]
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// The lowest one.
+    /// The lowest counter.
     #[inline]
     pub const fn lowest(self) -> Option<Counter> {
         if self.0 == 0 { None } else { Some(Counter(self.0.trailing_zeros() as u8)) }
@@ -99,7 +99,7 @@ impl CounterSet {
 impl Iterator for CounterSet {
     type Item = Counter;
 
-    /// Takes the lowest one out.
+    /// Removes the lowest counter.
     #[inline]
     fn next(&mut self) -> Option<Counter> {
         let lowest = self.lowest()?;

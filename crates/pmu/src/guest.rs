@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The counters that a guest sees: its registers, by Intel's manual or by AMD's, over a [`Bank`] of events.
 //!
-//! What a guest writes is checked once: reserved bits are refused as its CPU would, what is new is reported to the
-//! bank, what is not is left out. Its time is the time that it has run: the caller says how long that is at each
-//! call, in ticks.
+//! A guest's write is checked once: reserved bits are refused as its CPU would. Changes are reported to the bank; a
+//! write that changes nothing is left out. Its time is the time that it has run: the caller passes it to each call, in
+//! ticks.
 
 mod amd;
 mod amd_registers;
@@ -105,7 +105,7 @@ impl<B: Backend> VirtualPmu<B> {
         self.bank.is_counting()
     }
 
-    /// RDMSR of a register that nobody else answers for.
+    /// RDMSR of a register that no other part of the machine answers.
     ///
     /// # Errors
     /// [`Refused`] if there is none of this number.

@@ -54,7 +54,7 @@ impl Msrs for Registers {
 /// Source of a guest's counters.
 #[derive(Clone, Copy, Debug)]
 pub enum Source {
-    /// From nowhere: see [`crate::soft`].
+    /// No source: see [`crate::soft`].
     Soft,
     /// From AMD's CPUs, all of which have these.
     Amd(Registers, Description),
@@ -63,9 +63,9 @@ pub enum Source {
 /// Counters from either source, for one guest's CPU.
 #[derive(Clone, Debug)]
 pub enum MachineCounters {
-    /// Its time.
+    /// The guest's time.
     Soft(Soft),
-    /// The CPU's, of which the guest's stays are counted alone.
+    /// The CPU's counters, which count only while the guest runs.
     Amd(Amd<Registers>),
 }
 
@@ -87,7 +87,7 @@ impl MachineCounters {
     }
 }
 
-/// The way of `soft` comes first and has no call in it.
+/// The path of `soft` comes first and has no call in it.
 impl Backend for MachineCounters {
     #[inline(always)]
     fn is_private(&self) -> bool {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The host's own counters on one CPU: a user like its guests, with a bank of events like theirs.
 //!
-//! What they count is the CPU's time less its guests'. Its clock is therefore the ticks that were no guest's,
-//! which stands still while a guest executes, as a guest's stands still meanwhile.
+//! They count the CPU's time less its guests'. Their clock is therefore the ticks that were no guest's: it stands still
+//! while a guest executes, as a guest's stands still meanwhile.
 
 use crate::{Backend as _, Bank, Event, MachineCounters, Policy, Source, What};
 
@@ -59,11 +59,11 @@ impl HostCounters {
     }
 
     fn run_until(&mut self, ticks: u64) {
-        // One that overflows begins again, and nobody waits for it.
+        // A counter that overflows begins again, and no user waits for it.
         let _ = self.0.overflows_until(ticks);
     }
 
-    /// Returns what they say after so many ticks.
+    /// Returns their values after so many ticks.
     pub fn read(&mut self, ticks: u64) -> HostCounts {
         self.run_until(ticks);
         let [cycles, reference_cycles, idle] = [CYCLES, REFERENCE_CYCLES, IDLE].map(|slot| self.0.read(slot));

@@ -8,19 +8,19 @@
 //! the host's events ──────────────────► schedule
 //! ```
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | `event` | what is counted, and in which modes of the CPU |
+//! | `event` | events that are counted, and the modes of the CPU in which they are |
 //! | `counter` | counters, sets of them, their width and overflow |
 //! | `schedule` | which event gets which counter |
 //! | `bank` | the events of one user and the counters that they are on; what a switch saves and restores |
 //! | `soft`, `amd` | counters of a CPU that has none, and of AMD's |
 //! | `intel` | the numbers of Intel's, which guests see |
 //! | `guest` | the registers that a guest sees, by either vendor's manual |
-//! | `host` | what a host counts with: `soft` or `amd`, as one type |
+//! | `host` | a host's source of counters: `soft` or `amd`, as one type |
 //! | `vcpu` | a vCPU's counters on that |
 //! | `host_time` | the host's own, a user beside guests' |
-//! | `not_yet_wired` | Intel's CPUs' counters, PEBS, last branch records and top-down metrics: in no image yet |
+//! | `not_yet_wired` | Intel's CPUs' counters, PEBS, last branch records and top-down metrics: used by no image |
 //!
 //! Nothing here allocates, and every loop is over the counters of one CPU.
 #![no_std]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters of a CPU that has none: what follows from the time that a guest has run.
+//! Counters of a CPU that has none: their values follow from the time that a guest has run.
 //!
 //! Truly counted are cycles and reference cycles, in all modes at once: ticks of the time stamp counter that pass in
 //! the guest. Not counted is all else: instructions, caches, branches, one mode without the other, cycles by threshold.
@@ -40,7 +40,7 @@ impl Soft {
         (Width::USUAL.mask() + 1).wrapping_sub(self.values[at])
     }
 
-    /// Those that are due have overflowed.
+    /// Notes the overflows of counters that are due.
     #[cold]
     fn note_overflows(&mut self) {
         for counter in CounterSet(self.counting.into()) {

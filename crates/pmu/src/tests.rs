@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rules of counting, on time that a guest has run. What is on registers is tested against a model of them, in
+//! The rules of counting, on time that a guest has run. The use of registers is tested against a model of them, in
 //! `sim`.
 
 mod counters;

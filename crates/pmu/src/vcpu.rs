@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One vCPU's counters on whatever its host counts with.
+//! One vCPU's counters, on the counters of its host.
 //!
 //! Those of `soft` go where the vCPU goes. Those of a CPU are its own from [`VcpuCounters::open`] to
 //! [`VcpuCounters::close`] on the CPU that holds it.
@@ -31,7 +31,7 @@ impl DerefMut for VcpuCounters {
 }
 
 impl VcpuCounters {
-    /// After power-on.
+    /// The counters after power-on.
     pub fn new(config: &Config, source: Source) -> Self {
         let mut counters = Self(VirtualPmu::new(config, MachineCounters::new(source)));
         counters.open_if_private(0);
@@ -53,12 +53,12 @@ impl VcpuCounters {
         }
     }
 
-    /// The vCPU is switched in, after so many ticks of its time; all counters are its own.
+    /// Switches the vCPU in, after so many ticks of its time; all counters are its own.
     pub fn open(&mut self, ticks: u64) {
         self.0.switch_in(self.bank().backend().counters(), ticks);
     }
 
-    /// It is switched out.
+    /// Switches the vCPU out.
     pub fn close(&mut self, ticks: u64) {
         self.0.switch_out(ticks);
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Place of the memory for a CPU's handler, and a guard for memory that was taken from it while it may still be in use.
+//! The memory that a CPU's handler may use, and a guard for memory that was withdrawn while it may still be in use.
 
 use crate::sync::{AtomicBool, AtomicU64, Ordering, fence};
 
-/// One CPU's.
+/// One CPU's place.
 #[derive(Debug)]
 pub struct Place {
     memory: AtomicU64,
@@ -17,13 +17,13 @@ impl Default for Place {
 }
 
 impl Place {
-    /// The handler may use memory at this address, which is not 0, from now on.
+    /// Permits the handler to use memory at this address, which is not 0.
     pub fn give(&self, address: u64) {
         self.memory.store(address, Ordering::Release);
     }
 
-    /// It may not any more; once [`Self::is_quiet`] it does not.
-    pub fn take_back(&self) {
+    /// Withdraws the permission. Once [`Self::is_quiet`], the handler does not use the memory any more.
+    pub fn withdraw(&self) {
         self.memory.store(0, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
@@ -33,16 +33,16 @@ impl Place {
         self.memory.load(Ordering::Relaxed) != 0
     }
 
-    /// The handler does not use what has been taken back.
+    /// Returns whether the handler does not use withdrawn memory.
     pub fn is_quiet(&self) -> bool {
         !self.is_inside.load(Ordering::Acquire)
     }
 
-    /// For the handler, which nothing interrupts that comes here, too: does something with the memory, if there is
-    /// some.
+    /// Calls `use_it` with the memory, if there is some. For the handler only; no code that interrupts it calls this,
+    /// too.
     pub fn with(&self, use_it: impl FnOnce(u64)) {
         self.is_inside.store(true, Ordering::Relaxed);
-        // Either this sees what was taken back, or who took it sees this.
+        // Either this sees the withdrawal, or the CPU that withdrew sees `is_inside`.
         fence(Ordering::SeqCst);
         match self.memory.load(Ordering::Acquire) {
             0 => {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A CPU's samples on their way from the handler that takes them to who reads them: one of each, neither waits. A
-//! sample that finds no room is lost, and counted.
+//! A CPU's samples on their way from the handler that takes them to their reader: one of each, neither waits. A sample
+//! that finds no room is lost, and counted.
 
 use crate::sample::words_of;
 use crate::sync::{AtomicU32, Ordering};
@@ -22,7 +22,7 @@ impl<const WORDS: usize> Ring<WORDS> {
         WORDS as u32 - 1
     };
 
-    /// Empties it, whatever the memory held. Before anybody else has it.
+    /// Empties it, whatever the memory held. Before any other code uses it.
     pub fn reset(&self) {
         self.written.store(0, Ordering::Relaxed);
         self.read.store(0, Ordering::Relaxed);
@@ -75,7 +75,7 @@ impl<const WORDS: usize> Ring<WORDS> {
 
 #[cfg(test)]
 impl<const WORDS: usize> Ring<WORDS> {
-    /// One that holds whatever memory held.
+    /// A ring with the previous contents of its memory.
     pub(crate) fn of_any_memory() -> Self {
         let word = || AtomicU32::new(99);
         Self { written: word(), read: word(), lost: word(), words: core::array::from_fn(|_| word()) }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Format of a sample, in words of 32 bits.
 //!
-//! The first word's two lowest bits state what it is of; the rest is a number: the guest's, or how many words follow.
+//! The first word's two lowest bits state the activity; the rest is a number: the guest's, or how many words follow.
 //! These are addresses in the image's code, from its beginning, the instruction's first, then return addresses, nearest
 //! first.
 
-/// The most addresses of a sample; what lies further up is left out.
+/// The most addresses of a sample; addresses further up are left out.
 pub const MOST_FRAMES: usize = 31;
 /// The most words of a sample.
 pub const MOST_WORDS: usize = 1 + MOST_FRAMES;
@@ -27,7 +27,7 @@ pub enum Sample<'a> {
 }
 
 impl<'a> Sample<'a> {
-    /// The words of it.
+    /// Returns its words.
     pub fn encode(self, into: &mut [u32; MOST_WORDS]) -> &[u32] {
         let mut words = 1;
         into[0] = match self {
@@ -63,7 +63,7 @@ pub(crate) fn words_of(first: u32) -> usize {
     }
 }
 
-/// The samples in a row of words, up to the first that is none.
+/// The samples in a sequence of words, up to the first that is not a sample.
 #[derive(Clone, Copy, Debug)]
 pub struct Samples<'a>(
     /// The words.

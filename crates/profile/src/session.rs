@@ -4,9 +4,9 @@
 
 /// The most samples of each CPU in a second.
 pub const MOST_HZ: u32 = 1000;
-/// The most samples of all CPUs together in a second: what bounds the cost to who sends the interrupts.
+/// The most samples of all CPUs together in a second: this bounds the cost to the CPU that sends the interrupts.
 pub const MOST_PER_SECOND: u64 = 20_000;
-/// After such a silence nobody wants the samples any more.
+/// A profile ends after this time without a request for its samples.
 pub const SILENCE_NS: u64 = 5_000_000_000;
 
 const US_PER_SECOND: u64 = 1_000_000;
@@ -26,12 +26,12 @@ pub struct Session {
 }
 
 impl Session {
-    /// The client `by` takes it from now on.
+    /// Begins a profile for the client `by`.
     pub fn begin(by: u32, now_ns: u64) -> Self {
         Self { by, heard_ns: now_ns }
     }
 
-    /// `by` asks for samples; `false`: it is somebody else's.
+    /// Notes that `by` asks for samples. Returns `false` if the profile is another client's.
     pub fn hear(&mut self, by: u32, now_ns: u64) -> bool {
         let is_mine = self.by == by;
         if is_mine {
@@ -40,7 +40,7 @@ impl Session {
         is_mine
     }
 
-    /// Returns whether nobody asks any more.
+    /// Returns whether no client asks any more.
     pub fn is_forgotten(&self, now_ns: u64) -> bool {
         now_ns >= self.heard_ns.saturating_add(SILENCE_NS)
     }

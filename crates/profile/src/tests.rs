@@ -149,17 +149,17 @@ fn a_reader_gets_whole_samples_in_order_and_all_others_are_counted() {
 }
 
 #[test]
-fn memory_that_is_given_back_is_used_by_nobody() {
+fn withdrawn_memory_is_not_used() {
     loom::model(|| {
         let (place, is_freed) = (Arc::new(Place::default()), Arc::new(AtomicU32::new(0)));
         place.give(1);
         let handler = {
             let (place, is_freed) = (place.clone(), is_freed.clone());
             loom::thread::spawn(move || {
-                place.with(|_| assert_eq!(is_freed.load(Ordering::Relaxed), 0, "it is somebody else's by now"));
+                place.with(|_| assert_eq!(is_freed.load(Ordering::Relaxed), 0, "it has another owner by now"));
             })
         };
-        place.take_back();
+        place.withdraw();
         if place.is_quiet() {
             is_freed.store(1, Ordering::Relaxed);
         }

@@ -11,8 +11,8 @@ const LINK_BYTES: u64 = 16;
 /// Writes return addresses into `into`, nearest first, and returns how many. `read` gives a quadword of the stack; it
 /// is asked for nothing that is outside of `stack` or not aligned.
 ///
-/// Frame pointers are believed only inside `stack`, rising and aligned, so that a wrecked stack ends the walk instead
-/// of who walks.
+/// Frame pointers are believed only inside `stack`, rising and aligned, so that a corrupt stack ends the walk and
+/// causes no fault in it.
 pub fn walk(mut frame_pointer: u64, stack: Range<u64>, read: &dyn Fn(u64) -> u64, into: &mut [u64]) -> usize {
     let mut count = 0;
     while count < into.len() && is_link(frame_pointer, &stack) {
@@ -68,7 +68,7 @@ pub fn frames(
     into.iter_mut().zip(known).map(|(place, address)| *place = (address - code.start) as u32).count()
 }
 
-/// Returns how far above the stack pointer the return address is, where the chain does not know the caller yet, or not
+/// Returns how far above the stack pointer the return address is, where the chain does not hold the caller yet, or not
 /// any more: at a function's first two instructions and at its last, recognised by the code's bytes from there on
 /// (`push rbp`, `mov rbp, rsp`, `ret`).
 fn caller_above(code: &[u8]) -> Option<u64> {

@@ -36,7 +36,7 @@ impl Bucket {
         }
         let added = i64::try_from(added).unwrap_or(i64::MAX);
         self.level = self.level.saturating_add(added).min(self.burst as i64);
-        // What is less than one is kept as time.
+        // A part of less than one is kept as time.
         self.filled_ns = match self.level == self.burst as i64 {
             true => now_ns,
             false => self.filled_ns + (u128::from(added as u64) * u128::from(NS_PER_S) / u128::from(self.per_s)) as u64,

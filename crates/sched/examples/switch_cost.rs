@@ -7,7 +7,7 @@ use sched::{Choice, RunQueue, Ticks, Weight};
 const TICKS_PER_MS: u64 = 2_500_000;
 const SWITCHES: u32 = 100_000;
 
-/// Returns what the hypervisor does when a slice ends: the guest is charged at its exit, then the next one chosen.
+/// Does the hypervisor's work at the end of a slice: charges the guest at its exit, then chooses the next one.
 #[inline(never)]
 fn switch(queue: &mut RunQueue<32>, now: Ticks) -> Option<Choice> {
     queue.account(now);

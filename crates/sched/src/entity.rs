@@ -29,7 +29,7 @@ pub struct Times {
 /// The time that an entity has run, divided by its weight. The clock has 64 bits, so this never wraps.
 pub(crate) type VirtualTime = u64;
 
-/// One entity, but for what the queue keeps of it where it can be compared fast: its virtual time and its state.
+/// One entity, except its virtual time and its state: the queue keeps these where they can be compared fast.
 #[derive(Clone, Debug)]
 pub(crate) struct Entity {
     pub(crate) weight: Weight,
@@ -92,7 +92,7 @@ impl Entity {
         span
     }
 
-    /// Returns where its time went, up to now, given what it does now.
+    /// Returns the use of its time, up to now, given its present state.
     pub(crate) fn times(&self, state: State, now: Ticks) -> Times {
         let mut times = self.times;
         let current = match state {

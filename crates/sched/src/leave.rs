@@ -4,11 +4,11 @@
 //!
 //! ```text
 //!          ask            begin            (halts)
-//! Stays ────────► Asked ─────────► Going ──────────► its state says that it is offline; `forget`
+//! Stays ────────► Asked ─────────► Going ──────────► its state is offline; `reset`
 //!   ▲               │ │ refuse       │ refuse
 //!   │   withdraw    │ ▼              ▼
 //!   └───────────────┘ Refused(why) ◄─┘
-//!   └──── forget ─────────┘
+//!   └──── reset ──────────┘
 //! ```
 
 use crate::pace::Ticks;
@@ -22,11 +22,11 @@ const NO_ROOM: u32 = 3;
 /// A CPU's progress on its way offline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaving {
-    /// Nobody wants it to go.
+    /// It has not been asked to go.
     Stays,
     /// It is to go, and has not begun to.
     Asked,
-    /// It gives away what it has; it is not to be stopped any more.
+    /// It moves its work to other CPUs; it is not to be stopped any more.
     Going,
     /// It cannot: the others have no room for what it holds.
     NoRoom,
@@ -55,28 +55,29 @@ impl LeaveOrder {
         }
     }
 
-    /// The operator wants it to go. `false`: it was asked before, and that has not ended.
+    /// Asks it to go, for the operator. Returns `false` if it was asked before, and that has not ended.
     pub fn ask(&self) -> bool {
         self.step(STAYS, ASKED)
     }
 
-    /// The operator has waited long enough. `false`: it has begun to go, or has reported why not.
+    /// Withdraws the order: the operator has waited long enough. Returns `false` if the CPU has begun to go, or has
+    /// reported why not.
     pub fn withdraw(&self) -> bool {
         self.step(ASKED, STAYS)
     }
 
-    /// The CPU begins to go. `false`: it need not any more.
+    /// Begins the CPU's going. Returns `false` if it need not go any more.
     pub fn begin(&self) -> bool {
         self.step(ASKED, GOING)
     }
 
-    /// The CPU cannot go; it takes work as before.
+    /// Reports that the CPU cannot go; it takes work as before.
     pub fn refuse(&self) {
         let _ = self.step(ASKED, NO_ROOM) || self.step(GOING, NO_ROOM);
     }
 
-    /// The operator has learnt how it ended, or the CPU comes back.
-    pub fn forget(&self) {
+    /// Clears the order: the operator has learnt how it ended, or the CPU comes online again.
+    pub fn reset(&self) {
         self.0.store(STAYS, Ordering::Release);
     }
 
@@ -102,7 +103,7 @@ pub struct Patience {
 /// The operator's view of the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing yet: look again when something happens, at [`Patience::deadline`] at the latest.
+    /// Nothing yet: check again when something happens, at [`Patience::deadline`] at the latest.
     Wait,
     /// The CPU is offline.
     Left,
@@ -125,14 +126,14 @@ impl Patience {
         self.deadline
     }
 
-    /// Looks how it stands with the order. Any answer but [`Verdict::Wait`] ends it: the CPU may be asked again,
-    /// unless it is stuck.
+    /// Checks the progress of the order. Any answer but [`Verdict::Wait`] ends it: the CPU may be asked again, unless
+    /// it is stuck.
     pub fn judge(&mut self, order: &LeaveOrder, is_offline: bool, now: Ticks) -> Verdict {
         if is_offline {
             return Verdict::Left;
         }
         if order.progress() == Leaving::NoRoom {
-            order.forget();
+            order.reset();
             return Verdict::NoRoom;
         }
         if now < self.deadline {

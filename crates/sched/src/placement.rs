@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! On which CPU an entity goes: its own where that takes it, else the one that has least to do, by weight.
+//! The choice of the CPU for an entity: its own where that takes it, else the one that has least to do, by weight.
 
 use core::fmt;
 
@@ -26,7 +26,7 @@ impl fmt::Display for NoRoom {
 
 impl core::error::Error for NoRoom {}
 
-/// The CPU for one entity: `own` where that has room, else the least loaded that has; among equals the first.
+/// Returns the CPU for one entity: `own` where that has room, else the least loaded that has; among equals the first.
 ///
 /// # Errors
 /// [`NoRoom`] where none of them has.
@@ -40,11 +40,11 @@ pub fn place(loads: &[Load], own: Option<u32>) -> Result<u32, NoRoom> {
 /// The most that [`spread`] deals out at a time.
 pub const MOST_MOVERS: usize = crate::MOST_SLOTS;
 
-/// Deals out entities of these weights, the heaviest first, each to the CPU that has least to do by then.
-/// `each` hears of every one (its place in `weights`, the CPU). `loads` are as they will be.
+/// Deals out entities of these weights, the heaviest first, each to the CPU that has least to do by then. `each` is
+/// called for every one (its place in `weights`, the CPU). `loads` are as they will be.
 ///
 /// # Errors
-/// [`NoRoom`] where they do not all fit, or are more than [`MOST_MOVERS`]; then `each` has heard of none.
+/// [`NoRoom`] where they do not all fit, or are more than [`MOST_MOVERS`]; then `each` has not been called.
 pub fn spread(weights: &[u32], loads: &mut [Load], mut each: impl FnMut(usize, u32)) -> Result<(), NoRoom> {
     let room: u64 = loads.iter().map(|load| u64::from(load.free)).sum();
     if weights.len() > MOST_MOVERS || room < weights.len() as u64 {

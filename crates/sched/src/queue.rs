@@ -15,7 +15,7 @@ use crate::weight::Weight;
 /// The most slots a queue can have: one bit each.
 pub const MOST_SLOTS: usize = 64;
 
-/// One CPU's entities and what each of them does.
+/// One CPU's entities and their states.
 ///
 /// A slot is the caller's small number for an entity. Operations on a slot that holds none change nothing: a wake may
 /// come late for an entity that has gone. A `now` before an earlier one is taken for that one.
@@ -39,7 +39,7 @@ pub struct RunQueue<const N: usize> {
     total_weight: u32,
     /// The least virtual time among those awake, as it was when it was highest: where new and woken entities come in.
     base: VirtualTime,
-    /// The latest time heard of.
+    /// The latest time that it was informed of.
     now: Ticks,
     pace: Pace,
 }
@@ -94,7 +94,7 @@ impl fmt::Display for InsertError {
 impl core::error::Error for InsertError {}
 
 impl<const N: usize> RunQueue<N> {
-    /// An empty queue whose clock runs at this rate.
+    /// Returns an empty queue with a clock of this rate.
     pub const fn new(ticks_per_ms: u64) -> Self {
         const { assert!(N <= MOST_SLOTS, "a queue has at most 64 slots") };
         Self {
@@ -140,7 +140,7 @@ impl<const N: usize> RunQueue<N> {
         }
     }
 
-    /// Takes an entity out, whatever it does, and says where its time went. If it was running, pick next.
+    /// Removes an entity, whatever it does, and returns the use of its time. If it was running, pick next.
     pub fn remove(&mut self, slot: usize, now: Ticks) -> Option<Times> {
         self.block(slot, now);
         let entity = self.entities.get_mut(slot)?.take()?;
@@ -148,7 +148,7 @@ impl<const N: usize> RunQueue<N> {
         Some(entity.times(State::Blocked, self.now))
     }
 
-    /// A blocked entity wants to run.
+    /// Wakes a blocked entity: it wants to run.
     pub fn wake(&mut self, slot: usize, now: Ticks) -> Wakeup {
         self.charge_running(now);
         if self.state(slot) != Some(State::Blocked) {
@@ -158,7 +158,7 @@ impl<const N: usize> RunQueue<N> {
         let Some((entity, virtual_time)) = self.entity_mut(slot) else { return Wakeup::Waits };
         entity.book_blocked(now);
         // Of the time it slept while the others' virtual time went on to the base, only so much is still owed to it.
-        // What it has run too much it still owes.
+        // The time that it has run too much it still owes.
         *virtual_time = base.saturating_sub(entity.virtual_span(pace.sleeper_credit)).max(*virtual_time);
         let due = virtual_time.saturating_add(entity.virtual_span(pace.wake_margin));
         self.total_weight += u32::from(entity.weight.get());
@@ -171,7 +171,7 @@ impl<const N: usize> RunQueue<N> {
         if makes_way || self.slice_end.is_none() { Wakeup::PickNow } else { Wakeup::Waits }
     }
 
-    /// A runnable or running entity waits for something: it has halted. If it was running, pick next.
+    /// Blocks a runnable or running entity: it has halted. If it was running, pick next.
     #[inline]
     pub fn block(&mut self, slot: usize, now: Ticks) {
         self.charge_running(now);
@@ -192,8 +192,8 @@ impl<const N: usize> RunQueue<N> {
         }
     }
 
-    /// The running entity has nothing useful to do but may have soon: it goes behind those that wait, giving up at most
-    /// one slice, and is passed over once in any case. Pick next. On any other entity this does nothing.
+    /// Puts the running entity behind those that wait: it has nothing useful to do but may have soon. It gives up at
+    /// most one slice, and is passed over once in any case. Pick next. On any other entity this does nothing.
     pub fn yield_now(&mut self, slot: usize, now: Ticks) {
         self.account(now);
         if self.running != Some(slot) {
@@ -216,7 +216,7 @@ impl<const N: usize> RunQueue<N> {
         self.running
     }
 
-    /// Returns what an entity does; `None`: there is none.
+    /// Returns the state of an entity; `None`: there is none.
     pub fn state(&self, slot: usize) -> Option<State> {
         self.entity(slot)?;
         Some(match self.running {
@@ -233,7 +233,7 @@ impl<const N: usize> RunQueue<N> {
         slots_of(self.occupied & !self.waiting & !running)
     }
 
-    /// Returns where an entity's time went, up to the latest time the queue was informed of; `None`: there is none.
+    /// Returns the use of an entity's time, up to the latest time the queue was informed of; `None`: there is none.
     pub fn times(&self, slot: usize) -> Option<Times> {
         Some(self.entity(slot)?.times(self.state(slot)?, self.now))
     }

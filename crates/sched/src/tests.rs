@@ -16,7 +16,7 @@ fn weight(weight: u32) -> Weight {
     Weight::new(weight).unwrap()
 }
 
-/// A CPU that runs what its queue chooses.
+/// A CPU that runs the entity that its queue chooses.
 struct Cpu<const N: usize> {
     queue: RunQueue<N>,
     now: u64,
@@ -45,7 +45,7 @@ impl<const N: usize> Cpu<N> {
         self.queue.wake(slot, Ticks(self.now))
     }
 
-    /// Runs what is chosen until `until`, whole slices but for the last. `exit_ticks`: how late each slice ends.
+    /// Runs the chosen entities until `until`, whole slices but for the last. `exit_ticks`: how late each slice ends.
     fn run_until(&mut self, until: u64, exit_ticks: u64) {
         while self.now < until {
             let end = self.pick().and_then(|choice| choice.slice_end).map_or(until, |end| end.0 + exit_ticks);

@@ -2,14 +2,14 @@
 //! A sliver of time: so much running in each window, sleep for the rest of it.
 //!
 //! A weight shares a CPU among those that want it; an entity that is alone has all of it, however small its weight. A
-//! throttle is for an entity that must not even have that: nothing comes of its running, and a CPU that halts
-//! costs less than one that spins. It still gets a turn in every window, so that what it waits for (a time-out, a
+//! throttle is for an entity that must not even have that: it makes no progress by running, and a CPU that halts costs
+//! less than one that spins. It still gets a turn in every window, so that the event that it waits for (a time-out, a
 //! reset) happens.
 //!
-//! How long a window is depends on what it waits for. A kernel that counts down to its reboot does so in delays of a
-//! millisecond, each of which begins when the one before has ended: asleep for a tenth of a second it would count one
-//! where there were a hundred. So it has a turn for each ([`Sliver::EveryMillisecond`]), which costs more, but not for
-//! long.
+//! The length of a window depends on the event that it waits for. A kernel that counts down to its reboot does so in
+//! delays of a millisecond, each of which begins when the one before has ended: asleep for a tenth of a second it would
+//! count one where there were a hundred. So it has a turn for each ([`Sliver::EveryMillisecond`]), which costs more,
+//! but not for long.
 
 use crate::pace::Ticks;
 
@@ -42,13 +42,13 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// A throttle whose first window begins at `now`, its allowance used up: the entity has just run.
+    /// Returns a throttle with a first window that begins at `now` and its allowance used up: the entity has just run.
     pub const fn new(ticks_per_ms: u64, sliver: Sliver, now: Ticks) -> Self {
         let ticks_per_ms = if ticks_per_ms == 0 { 1 } else { ticks_per_ms };
         Self { ticks_per_ms, sliver, window_start: now.0, used: u64::MAX }
     }
 
-    /// Cuts it so from now on.
+    /// Sets the division into slices from now on.
     pub fn cut(&mut self, sliver: Sliver) {
         self.sliver = sliver;
     }
@@ -62,7 +62,8 @@ impl Throttle {
         Ticks(now.0.saturating_add(allowance.saturating_sub(self.used)))
     }
 
-    /// It has run for so long up to now. If that was all it may in this window: when the next one begins.
+    /// Counts the time that it has run up to now. If that uses up its allowance in this window, returns the time at
+    /// which the next one begins.
     pub fn charge(&mut self, ran: Ticks) -> Option<Ticks> {
         let (window, allowance) = self.ticks();
         self.used = self.used.saturating_add(ran.0);

@@ -23,13 +23,13 @@ pub struct Announced<Kind> {
     pub digest: Digest,
 }
 
-/// A file that is arriving, or is there.
+/// A file that is arriving, or has arrived.
 #[derive(Clone, Debug)]
 pub struct Arrival<E, Kind> {
     announced: Announced<Kind>,
-    /// Of what is there.
+    /// The digest of the bytes that have arrived.
     hash: Option<Sha256<E>>,
-    /// Of all but the last [`SEAL_BYTES`], once that is there.
+    /// The digest of all but the last [`SEAL_BYTES`], once that has arrived.
     content: Option<Digest>,
     /// Time of the last piece, in the caller's unit of time.
     touched: u64,
@@ -60,7 +60,8 @@ impl fmt::Display for ArrivalError {
 impl core::error::Error for ArrivalError {}
 
 impl<E: Compress + Clone, Kind: Copy + PartialEq> Arrival<E, Kind> {
-    /// Nothing of the file is there yet. Once no piece has come for as long as `patience`, it counts as abandoned.
+    /// Begins a file of which nothing has arrived. Once no piece has come for as long as `patience`, it counts as
+    /// abandoned.
     pub fn new(engine: E, announced: Announced<Kind>, now: u64, patience: u64) -> Self {
         Self { announced, hash: Some(Sha256::new(engine)), content: None, touched: now, patience }
     }
@@ -70,23 +71,23 @@ impl<E: Compress + Clone, Kind: Copy + PartialEq> Arrival<E, Kind> {
         self.announced
     }
 
-    /// So much of it is there.
+    /// Returns the number of bytes that have arrived.
     pub fn next_offset(&self) -> u64 {
         self.hash.as_ref().map_or(self.announced.bytes, Sha256::bytes)
     }
 
-    /// All of it is there, and as it was announced.
+    /// Returns whether all of it has arrived, as it was announced.
     pub fn is_whole(&self) -> bool {
         self.hash.is_none()
     }
 
-    /// The SHA-256 of all but the file's last [`SEAL_BYTES`], where a seal may be, once these bytes have arrived: they
-    /// need not be hashed again to judge the seal.
+    /// Returns the SHA-256 of all but the file's last [`SEAL_BYTES`], where a seal may be, once these bytes have
+    /// arrived: they need not be hashed again to judge the seal.
     pub fn content_digest(&self) -> Option<&Digest> {
         self.content.as_ref()
     }
 
-    /// Somebody still wants it.
+    /// Notes that a client still needs it.
     pub fn touch(&mut self, now: u64) {
         self.touched = now;
     }
@@ -112,10 +113,10 @@ impl<E: Compress + Clone, Kind: Copy + PartialEq> Arrival<E, Kind> {
         }
     }
 
-    /// The same for a piece of `bytes` that is [packed](crate::inflate), with the file before it as its window.
+    /// Takes a piece of `bytes` that is [packed](crate::inflate), with the file before it as its window.
     ///
     /// # Errors
-    /// As above, or it does not unpack to so many bytes.
+    /// [`ArrivalError`], also if it does not unpack to `bytes` bytes.
     pub fn take_packed(
         &mut self,
         offset: u64,
@@ -154,7 +155,7 @@ impl<E: Compress + Clone, Kind: Copy + PartialEq> Arrival<E, Kind> {
         Ok(Some((known, next as usize)))
     }
 
-    /// A piece is in its place; returns where to go on.
+    /// Notes a piece that is in its place; returns the offset of the next one.
     fn note(&mut self, piece: &[u8], next: u64) -> Result<u64, ArrivalError> {
         let end = next + piece.len() as u64;
         let Some(hash) = self.hash.as_mut() else { return Ok(next) };

@@ -6,7 +6,7 @@ use crate::key::PublicKey;
 use crate::layout::{Seal, SealedKind};
 use crate::sha256::{Compress, Digest, Sha256};
 
-/// An image that is being hashed. The caller that steps it says where its bytes are, and how many may be taken at a
+/// An image that is being hashed. The caller that steps it states where its bytes are, and how many may be taken at a
 /// time.
 #[derive(Clone, Debug)]
 pub struct Check<E> {
@@ -14,31 +14,31 @@ pub struct Check<E> {
     image_bytes: u64,
 }
 
-/// Whom a host trusts.
+/// The signers that a host trusts.
 #[derive(Clone, Copy, Debug)]
 pub enum Trust<'a> {
     /// Any signer: no key was given.
-    Anybody,
-    /// Only who holds one of these keys.
+    Any,
+    /// Only the holders of these keys.
     Keys(&'a [PublicKey]),
 }
 
 /// Origin of an image that is whole: its signer, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody has signed it.
+    /// It is not signed.
     Unsigned,
     /// This key has signed it.
     Signed(PublicKey),
 }
 
 impl<E: Compress> Check<E> {
-    /// A check of an image of so many bytes.
+    /// Begins a check of an image of `image_bytes` bytes.
     pub fn new(engine: E, image_bytes: u64) -> Self {
         Self { hash: Sha256::new(engine), image_bytes }
     }
 
-    /// Bytes hashed so far.
+    /// Returns the number of bytes hashed so far.
     pub fn bytes(&self) -> u64 {
         self.hash.bytes()
     }
@@ -66,7 +66,7 @@ impl<E: Compress> Check<E> {
 }
 
 impl Seal {
-    /// Compares an image's digest, whichever CPU computed it, with the sealed one.
+    /// Compares an image's digest, computed by any CPU, with the sealed one.
     ///
     /// # Errors
     /// It is another.
@@ -100,7 +100,7 @@ impl Seal {
             return Err(SealError::Malformed("it has a signature and no signer"));
         }
         match trust {
-            Trust::Anybody => Ok(Origin::Unsigned),
+            Trust::Any => Ok(Origin::Unsigned),
             Trust::Keys(keys) => Err(SealError::Unsigned { keys: keys.len() }),
         }
     }
@@ -114,7 +114,7 @@ impl Seal {
 pub fn judge_bundle(file: &[u8], digest: impl FnOnce(&[u8]) -> Digest, trust: Trust<'_>) -> Result<Origin, SealError> {
     match (Seal::split_kind(SealedKind::Bundle, file), trust) {
         (Ok((content, seal)), _) => seal.judge(&digest(content), trust),
-        (Err(SealError::Missing), Trust::Anybody) => Ok(Origin::Unsigned),
+        (Err(SealError::Missing), Trust::Any) => Ok(Origin::Unsigned),
         (Err(SealError::Missing), Trust::Keys(keys)) => Err(SealError::Unsigned { keys: keys.len() }),
         (Err(error), _) => Err(error),
     }

@@ -31,12 +31,12 @@ pub enum SealError {
         /// Digest of the bytes.
         computed: Digest,
     },
-    /// Nobody has signed it, and the host wants one of its keys.
+    /// It is not signed, and the host requires one of its keys.
     Unsigned {
         /// Number of keys that the host has.
         keys: usize,
     },
-    /// Signed by somebody else.
+    /// It is signed by another key.
     Untrusted {
         /// The signer's key.
         signer: KeyId,
@@ -111,7 +111,7 @@ fn head(digest: &Digest) -> Hexadecimal<4> {
     Hexadecimal("", [digest[0], digest[1], digest[2], digest[3]])
 }
 
-/// So many keys.
+/// A number of keys, for messages.
 struct Keys(usize);
 
 impl fmt::Display for Keys {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The oldest image that may replace the running one.
 //!
-//! Each image states a security version, which a release that closes a hole raises. An old image that somebody has
-//! signed stays signed for ever; without this rule, it would bring its holes back. A host therefore refuses every image
-//! whose security version is lower than its own, unless its policy permits a downgrade and the operator asks for one.
+//! Each image states a security version, which a release that closes a hole raises. An old image that was
+//! signed stays signed for ever; without this rule, it would reopen its holes. A host therefore refuses every image
+//! with a security version lower than its own, unless its policy permits a downgrade and the operator asks for one.
 
 use core::fmt;
 
@@ -26,9 +26,9 @@ pub struct Downgrade {
 }
 
 impl Floor {
-    /// The floor of a host whose image has the security version `own`. `allow_downgrade` is what
-    /// `[trust] allow_downgrade` states; where it says nothing, a host without keys permits a downgrade, and one with
-    /// keys does not.
+    /// Returns the floor of a host with an image of the security version `own`. `allow_downgrade` is the value of
+    /// `[trust] allow_downgrade`; where it is not set, a host without keys permits a downgrade, and one with keys does
+    /// not.
     pub fn new(own: u32, allow_downgrade: Option<bool>, has_keys: bool) -> Self {
         Self { own, permits_downgrade: allow_downgrade.unwrap_or(!has_keys) }
     }

@@ -4,14 +4,14 @@
 //! The distances' symbols 30 and 31, which DEFLATE leaves unused, have 14 further bits each, as the series goes on and
 //! as Deflate64 has it. So a stream of DEFLATE is one of these, too.
 //!
-//! What was unpacked before is the window, so pieces refer to the pieces before them and yet each stands alone. Codes
+//! The bytes unpacked before are the window: pieces refer to the pieces before them, and yet each stands alone. Codes
 //! are decoded bit by bit, by counting: tables would be faster, and larger than all of this.
 
 /// The longest code in bits.
 const MAX_CODE_BITS: usize = 15;
-/// Symbols of literals and lengths, and of distances.
+/// Symbols of literals and lengths.
 pub const LITERALS: usize = 288;
-/// As above.
+/// Symbols of distances.
 pub const DISTANCES: usize = 32;
 /// The furthest place that a match refers to.
 pub const WINDOW_BYTES: usize = (64 << 10) - 1;
@@ -24,7 +24,7 @@ pub const LENGTH_ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Corrupt;
 
-/// Unpacks `packed` behind the first `from` bytes of `memory`; returns the end of what is there then.
+/// Unpacks `packed` behind the first `from` bytes of `memory`; returns the end of the unpacked bytes.
 ///
 /// # Errors
 /// It is no DEFLATE stream, refers to bytes before the first, or does not fit.
@@ -48,7 +48,7 @@ pub fn inflate(packed: &[u8], memory: &mut [u8], from: usize) -> Result<usize, C
     }
 }
 
-/// The least length of a length's symbol, counted from 257, and the number of further bits that state it.
+/// Returns the least length of a length's symbol, counted from 257, and the number of further bits that state it.
 pub const fn length_of(symbol: u16) -> (u16, u32) {
     match symbol {
         0..8 => (symbol + 3, 0),
@@ -60,7 +60,7 @@ pub const fn length_of(symbol: u16) -> (u16, u32) {
     }
 }
 
-/// The least distance of a distance's symbol, and the number of further bits that state it.
+/// Returns the least distance of a distance's symbol, and the number of further bits that state it.
 pub const fn distance_of(symbol: u16) -> (u16, u32) {
     match symbol {
         0..4 => (symbol + 1, 0),
@@ -90,7 +90,7 @@ impl Bits<'_> {
         (0..count).try_fold(0, |value, at| Ok(value | self.bit()? << at))
     }
 
-    /// The next whole byte.
+    /// Returns the next whole byte.
     fn byte(&mut self) -> Result<u8, Corrupt> {
         let at = self.place.div_ceil(8);
         self.place = (at + 1) * 8;

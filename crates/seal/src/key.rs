@@ -15,7 +15,7 @@ use crate::key_error::KeyError;
 const PUBLIC_PREFIX: &str = "ed25519:";
 const SECRET_PREFIX: &str = "ed25519-secret:";
 
-/// Whom a host trusts.
+/// A public key that a host trusts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicKey([u8; 32]);
 
@@ -28,12 +28,12 @@ pub struct SecretKey([u8; 32]);
 pub struct KeyId(pub [u8; 8]);
 
 impl PublicKey {
-    /// A key of these bytes. Whether it is a point of the curve shows when something is checked with it.
+    /// Returns a key of these bytes. Whether it is a point of the curve is found when a signature is checked with it.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub fn bytes(self) -> [u8; 32] {
         self.0
     }
@@ -59,12 +59,12 @@ impl PublicKey {
 }
 
 impl SecretKey {
-    /// The key that 32 random bytes make.
+    /// Returns the key made from 32 random bytes.
     pub fn from_seed(seed: [u8; 32]) -> Self {
         Self(seed)
     }
 
-    /// Its public half.
+    /// Returns its public half.
     pub fn public(&self) -> PublicKey {
         PublicKey(SigningKey::from_bytes(&self.0).verifying_key().to_bytes())
     }
@@ -74,7 +74,7 @@ impl SecretKey {
         Hexadecimal(SECRET_PREFIX, self.0)
     }
 
-    /// The signature over a statement, whose first bytes state its kind ([`PublicKey::has_signed`]).
+    /// Signs a statement. Its first bytes state its kind ([`PublicKey::has_signed`]).
     pub fn sign(&self, statement: &[u8]) -> [u8; 64] {
         SigningKey::from_bytes(&self.0).sign(statement).to_bytes()
     }
@@ -124,7 +124,7 @@ fn digits(text: &str) -> Result<[u8; 32], KeyError> {
     Ok(key)
 }
 
-/// Of a hexadecimal digit.
+/// Returns the value of a hexadecimal digit.
 fn nibble(digit: u8) -> u8 {
     match digit {
         b'0'..=b'9' => digit - b'0',

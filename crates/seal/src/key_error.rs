@@ -10,11 +10,11 @@ pub enum KeyError {
     NoPrefix,
     /// It does not begin as secret keys do.
     NoSecretPrefix,
-    /// It is a secret key where a public one is wanted.
+    /// It is a secret key where a public one is required.
     Secret,
     /// The rest is not 64 hexadecimal digits.
     BadDigits,
-    /// The bytes are no key of Ed25519, or one that anybody can sign for.
+    /// The bytes are no key of Ed25519, or one for which a signature needs no secret.
     Weak,
 }
 

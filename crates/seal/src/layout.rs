@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The seal's bytes: the last ones of an image's or a bundle's file.
 //!
-//! | from | bytes | what |
+//! | from | bytes | content |
 //! |---|---|---|
 //! | 0 | 8 | length of the content before the seal |
 //! | 8 | 32 | SHA-256 of the content |
-//! | 40 | 32 | the signer's Ed25519 public key; zeroes: nobody has signed |
+//! | 40 | 32 | the signer's Ed25519 public key; zeroes: it is not signed |
 //! | 72 | 64 | the signature over what [`Seal::statement`] states; zeroes likewise |
 //! | 136 | 4 | length of the seal, 152 |
 //! | 140 | 4 | version of the seal, [`SEAL_VERSION`] |
@@ -70,12 +70,12 @@ pub struct End {
 }
 
 impl Seal {
-    /// The seal for `image`; signed where there is a key.
+    /// Returns the seal for `image`; signed where there is a key.
     pub fn of(image: &[u8], key: Option<&SecretKey>) -> Self {
         Self::of_kind(SealedKind::Image, image, key)
     }
 
-    /// The seal for content of this kind; signed where there is a key.
+    /// Returns the seal for content of this kind; signed where there is a key.
     pub fn of_kind(kind: SealedKind, content: &[u8], key: Option<&SecretKey>) -> Self {
         let mut hash = Sha256::new(Portable);
         hash.update(content);
@@ -131,7 +131,7 @@ impl Seal {
         (self.signer != [0; 32]).then_some(PublicKey::from_bytes(self.signer))
     }
 
-    /// The signature; zeroes where nobody has signed.
+    /// Returns the signature; zeroes where there is none.
     pub(crate) fn signature(&self) -> &[u8; 64] {
         &self.signature
     }

@@ -2,9 +2,9 @@
 //! Checks that an image is whole, and by which key it is signed; and files that arrive in pieces, which must be whole,
 //! too ([`Arrival`]).
 //!
-//! A *seal* stands behind an image in its file ([`layout`]): the image's length and SHA-256, and, where somebody has
-//! signed it, their Ed25519 public key and the signature over both. A host that is given keys takes only images that
-//! one of them has signed; a host without keys takes any image that is whole. Bundles can be sealed likewise
+//! A *seal* stands behind an image in its file ([`layout`]): the image's length and SHA-256, and, where it is
+//! signed, the signer's Ed25519 public key and the signature over both. A host that is given keys takes only images
+//! that one of them has signed; a host without keys takes any image that is whole. Bundles can be sealed likewise
 //! ([`judge_bundle`]). Images that are older than the host by their security version are refused unless the host
 //! permits a downgrade ([`Floor`]).
 //!
@@ -14,8 +14,8 @@
 //! ```
 //!
 //! The same check is made in the tool (`baton image verify`), when a host stages an image, and, with
-//! [`Verify::Sha256`], once more while guests stand still: [`Verify`] says when. SHA-256's rounds are behind
-//! [`Compress`], so that a host that has instructions for them brings them along; [`Portable`] always works. The rest
+//! [`Verify::Sha256`], once more while guests are paused: [`Verify`] states when. SHA-256's rounds are behind
+//! [`Compress`], so that a host that has instructions for them provides them; [`Portable`] always works. The rest
 //! of SHA-256 is written once, here.
 //!
 //! Sources: FIPS 180-4 (SHA-256), RFC 8032 (Ed25519).

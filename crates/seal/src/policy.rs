@@ -7,10 +7,10 @@ use core::str::FromStr;
 /// Time at which an image that is to replace the running one is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// When it is staged, and once more in the restart's blackout, because the staged bytes may have been written to
-    /// since: the baseline, and the way of kexec's purgatory.
+    /// It is checked when it is staged, and once more in the restart's blackout, because the staged bytes may have been
+    /// written to since: the baseline, and the way of kexec's purgatory.
     Sha256,
-    /// When it is staged, once its frames are write-protected; nothing is left to do in the blackout.
+    /// It is checked when it is staged, once its frames are write-protected; nothing is left to do in the blackout.
     #[default]
     Early,
     /// Never.

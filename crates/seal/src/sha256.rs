@@ -44,12 +44,12 @@ pub struct Sha256<E> {
 }
 
 impl<E: Compress> Sha256<E> {
-    /// Of nothing so far.
+    /// Begins a digest.
     pub fn new(engine: E) -> Self {
         Self { engine, state: INITIAL, partial: [0; BLOCK_BYTES], partial_bytes: 0, bytes: 0 }
     }
 
-    /// Bytes taken so far.
+    /// Returns the number of bytes taken so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -67,7 +67,7 @@ impl<E: Compress> Sha256<E> {
         self.keep(rest);
     }
 
-    /// The digest of all that was taken.
+    /// Returns the digest of all that was taken.
     pub fn finish(mut self) -> Digest {
         let bits = (self.bytes * 8).to_be_bytes();
         self.keep(&[END_OF_MESSAGE]);

@@ -19,12 +19,12 @@ fn key(number: u8) -> SecretKey {
     SecretKey::from_seed([number; 32])
 }
 
-/// An image with a seal behind it.
+/// Returns an image with a seal behind it.
 fn sealed(image: &[u8], key: Option<&SecretKey>) -> Vec<u8> {
     [image, Seal::of(image, key).as_bytes()].concat()
 }
 
-/// The whole check of a file, in slices of so many bytes.
+/// Checks a whole file, in slices of `slice_bytes` bytes.
 fn check_in(slice_bytes: u64, file: &[u8], trust: Trust<'_>) -> Result<Origin, SealError> {
     let (image, seal) = Seal::split(file)?;
     let mut check = Check::new(Portable, image.len() as u64);

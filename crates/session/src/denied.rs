@@ -18,7 +18,7 @@ pub enum Denied {
     UnknownKey(KeyId),
     /// The key of this name is revoked.
     Revoked(String),
-    /// There is no such session, or no more.
+    /// There is no such session, or it has ended.
     UnknownSession,
     /// The session has had this number or a higher one.
     Replayed {
@@ -31,9 +31,9 @@ pub enum Denied {
     },
     /// The signature is not the key's over this request.
     BadSignature(String),
-    /// So many signatures were wrong that none is checked for a moment.
+    /// Too many signatures were wrong: none is checked for a moment.
     TooManyFailures,
-    /// What was signed is no request that there can be in a session.
+    /// The signed bytes are no request that can be in a session.
     NoRequest(String),
     /// The key's role is not enough.
     Role {
@@ -53,7 +53,7 @@ pub enum Denied {
 }
 
 impl Denied {
-    /// Returns the key's name, where it is known who asks.
+    /// Returns the key's name, where it is known.
     pub fn key(&self) -> Option<&str> {
         match self {
             Self::Revoked(key) | Self::BadSignature(key) | Self::NoRequest(key) => Some(key),
@@ -81,8 +81,8 @@ impl Denied {
             Self::UnknownKey(_) => "add it to [[trust.control]] in host.toml, and update the host with that bundle",
             Self::Revoked(_) => "use another key; `baton key list` shows those that may be used",
             Self::UnknownSession => "ask again: the tool begins another one by itself",
-            Self::Replayed { .. } => "if you did not ask twice, somebody sends on this line what was sent before",
-            Self::BadSignature(_) => "use the secret key that belongs to it; else somebody else sends on this line",
+            Self::Replayed { .. } => "if you did not send it twice, another sender repeats requests on this line",
+            Self::BadSignature(_) => "use the secret key that belongs to it; else another sender uses this line",
             Self::TooManyFailures => "wait a second; see `baton events`",
             Self::NoRequest(_) => "use tool and host of one release",
             Self::Role { .. } => "use a key of that role; `baton key list` shows them",

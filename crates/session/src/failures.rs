@@ -3,11 +3,10 @@
 
 /// Wrong signatures that may follow each other at once.
 const BURST: u32 = 16;
-/// One more may be wrong after so long.
+/// The time after which one more may be wrong.
 const INTERVAL_NS: u64 = 100_000_000;
 
-/// How many signatures may still be wrong. A check takes the first CPU some hundred microseconds, which its guests
-/// wait for.
+/// A limit on wrong signatures. A check takes the first CPU some hundred microseconds, which its guests wait for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failures {
     left: u32,
@@ -29,7 +28,7 @@ impl Failures {
         self.left > 0
     }
 
-    /// A signature was wrong.
+    /// Counts a wrong signature.
     pub fn note(&mut self) {
         self.left = self.left.saturating_sub(1);
     }

@@ -18,11 +18,11 @@ pub struct Key {
     pub name: String,
     /// The key.
     pub key: PublicKey,
-    /// What its holder may do; `None`: nothing, it is revoked.
+    /// The role of its holder; `None`: it is revoked.
     pub role: Option<Role>,
 }
 
-/// What becomes of requests that are not signed.
+/// The treatment of requests that are not signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plain {
     /// They are carried out, as on a host without control keys.
@@ -40,7 +40,7 @@ pub struct Moment {
     pub is_receiving: bool,
 }
 
-/// What to do with a request.
+/// The result of an admitted request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admitted {
     /// Carry it out; the name of the key that has signed it.
@@ -54,7 +54,7 @@ pub enum Admitted {
 pub struct Unanswered {
     /// Name of the key that it has named.
     pub key: String,
-    /// How many.
+    /// Number of its challenges.
     pub challenges: u32,
 }
 
@@ -68,7 +68,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A guard without a session. Without keys every request is admitted.
+    /// Returns a guard without a session. Without keys every request is admitted.
     pub fn new(keys: Vec<Key>, plain: Plain) -> Self {
         let plain = if keys.is_empty() { Plain::Admitted } else { plain };
         Self { keys, plain, sessions: Sessions::default(), failures: Failures::new() }
@@ -101,7 +101,7 @@ impl Guard {
         }
     }
 
-    /// Removes sessions and challenges whose time has passed.
+    /// Removes expired sessions and challenges.
     pub fn expire(&mut self, now_ns: u64) -> Option<Unanswered> {
         let (key, challenges) = self.sessions.expire(now_ns)?;
         Some(Unanswered { key: self.keys.get(key)?.name.clone(), challenges })
@@ -165,7 +165,7 @@ impl Guard {
         Ok(self.sessions.challenge(place, nonce, now_ns))
     }
 
-    /// The request in a signed one, and the name of its signer.
+    /// Returns the request in a signed one, and the name of its signer.
     fn check(&mut self, signed: &Signed, now_ns: u64) -> Result<(RequestBody, String), Denied> {
         let Signed { session, sequence, ref signature, ref body } = *signed;
         let found = self.sessions.find(session, now_ns).ok_or(Denied::UnknownSession)?;
@@ -187,7 +187,7 @@ impl Guard {
     }
 }
 
-/// What a key has signed, if its role is enough.
+/// Returns the request that a key has signed, if its role is enough.
 fn admissible(name: &str, role: Option<Role>, body: &[u8]) -> Result<RequestBody, Denied> {
     let Some(has) = role else { return Err(Denied::Revoked(name.to_string())) };
     let body = RequestBody::from_bytes(body)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who may ask what over the control channel.
+//! Access control of the control channel.
 //!
 //! ```text
 //!  request ──► Guard::admit ──► Admitted::Request      carry it out
@@ -8,7 +8,7 @@
 //!                └─► Denied: the reason, a hint        refuse it
 //! ```
 //!
-//! A host whose bundle lists control keys carries out a request only if one of them has signed it. A client begins a
+//! A host with control keys in its bundle carries out a request only if one of them has signed it. A client begins a
 //! session by its key's first bytes, gets a challenge, and signs each request with the challenge and a number that
 //! rises. So no frame of an earlier session, of another host or of this session acts again, and none can be changed or
 //! inserted. A key has a role, and [`wire::RequestBody::role`] states which one a request takes.

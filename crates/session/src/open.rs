@@ -9,7 +9,7 @@ use crate::bounds::{CHALLENGE_S, MAX_CHALLENGES, MAX_SESSIONS};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A session, or a challenge that nobody has answered yet.
+/// A session, or a challenge that is not answered yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub challenge: Challenge,
@@ -41,7 +41,7 @@ pub(crate) struct Sessions {
 impl Sessions {
     /// Adds a challenge for a key.
     pub fn challenge(&mut self, key: usize, nonce: [u8; NONCE_BYTES], now_ns: u64) -> Challenge {
-        // 0 is the number of no session; after 2^32 of them the oldest numbers are long forgotten.
+        // 0 is the number of no session; after 2^32 of them the oldest numbers have long expired.
         self.last = self.last.checked_add(1).unwrap_or(1);
         let challenge = Challenge { session: self.last, nonce };
         self.all.push(Session { challenge, key, newest: 0, touched_ns: now_ns });
@@ -54,7 +54,7 @@ impl Sessions {
         self.all.iter().find(|session| session.challenge.session == number && session.ends_ns() > now_ns)
     }
 
-    /// A request with this number was signed well.
+    /// Notes a request with this number and a good signature.
     pub fn advance(&mut self, number: u32, sequence: u64, now_ns: u64) {
         let Some(at) = self.all.iter().position(|session| session.challenge.session == number) else { return };
         let session = self.all.remove(at);
@@ -63,7 +63,7 @@ impl Sessions {
         self.bound(key, true, MAX_SESSIONS);
     }
 
-    /// Removes those whose time has passed; returns a key that has not answered a challenge, and how many.
+    /// Removes the expired ones; returns a key that has not answered a challenge, and how many.
     pub fn expire(&mut self, now_ns: u64) -> Option<(usize, u32)> {
         let is_over = |session: &Session| session.ends_ns() <= now_ns;
         let unanswered = self.all.iter().filter(|session| is_over(session) && !session.is_open());
@@ -77,12 +77,12 @@ impl Sessions {
         self.all.retain(|session| session.key != key);
     }
 
-    /// Number of sessions that a key has open.
+    /// Returns the number of sessions that a key has open.
     pub fn open_of(&self, key: usize) -> usize {
         self.all.iter().filter(|session| session.key == key && session.is_open()).count()
     }
 
-    /// Keeps at most so many of a key; the first in the list were used longest ago.
+    /// Keeps at most `most` of a key; the first in the list were used longest ago.
     fn bound(&mut self, key: usize, is_open: bool, most: usize) {
         let is_one = |session: &Session| session.key == key && session.is_open() == is_open;
         while self.all.iter().filter(|session| is_one(session)).count() > most {

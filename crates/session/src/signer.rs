@@ -23,13 +23,13 @@ impl fmt::Debug for Signer {
 }
 
 impl Signer {
-    /// A signer without a session.
+    /// Returns a signer without a session.
     pub fn new(secret: SecretKey) -> Self {
         let public = secret.public();
         Self { secret, public, session: None }
     }
 
-    /// The key, as people call it.
+    /// Returns the identifier of the key, for people.
     pub fn id(&self) -> KeyId {
         self.public.id()
     }
@@ -39,7 +39,7 @@ impl Signer {
         RequestBody::SessionBegin { key: self.public.id().0 }
     }
 
-    /// The host has answered with this; `None`: there is no session.
+    /// Takes the host's answer; `None`: there is no session.
     pub fn take(&mut self, challenge: Option<Challenge>) {
         self.session = challenge.map(|challenge| (challenge, 0));
     }

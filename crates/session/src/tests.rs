@@ -22,12 +22,12 @@ pub fn secret(number: u8) -> SecretKey {
     SecretKey::from_seed([number; 32])
 }
 
-/// The key with this number and name.
+/// Returns the key with this number and name.
 pub fn key(number: u8, name: &str, role: Option<Role>) -> Key {
     Key { name: name.to_string(), key: secret(number).public(), role }
 }
 
-/// The keys read (1), operate (2), update (3) and old (4), which is revoked.
+/// Returns the keys read (1), operate (2), update (3) and old (4), which is revoked.
 pub fn keys() -> Vec<Key> {
     vec![
         key(1, "read", Some(Role::Read)),
@@ -49,12 +49,12 @@ pub fn stop() -> RequestBody {
     RequestBody::VmStop { name: "web".to_string() }
 }
 
-/// What the guard makes of a request at a moment; challenges are this number.
+/// Returns the guard's result for a request at a moment; challenges are this number.
 pub fn ask(guard: &mut Guard, body: RequestBody, now_ns: u64, nonce: u8) -> Result<Admitted, Denied> {
     guard.admit(body, at(now_ns), || Some([nonce; 32]))
 }
 
-/// A client with this key and a session.
+/// Returns a client with this key and a session.
 pub fn client(guard: &mut Guard, number: u8, now_ns: u64, nonce: u8) -> Signer {
     let mut signer = Signer::new(secret(number));
     match ask(guard, signer.begin(), now_ns, nonce) {
@@ -64,7 +64,7 @@ pub fn client(guard: &mut Guard, number: u8, now_ns: u64, nonce: u8) -> Signer {
     signer
 }
 
-/// What the guard makes of a client's signed request.
+/// Returns the guard's result for a client's signed request.
 pub fn signed(guard: &mut Guard, signer: &mut Signer, body: &RequestBody, now_ns: u64) -> Result<Admitted, Denied> {
     let signed = signer.sign(body).expect("a session");
     ask(guard, RequestBody::Signed(signed), now_ns, 0)

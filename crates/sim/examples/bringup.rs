@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Prints how long the model says that bring-up takes, in millions of ticks:
+//! Prints the modelled duration of bring-up, in millions of ticks:
 //! `cargo run --release -p sim --example bringup`.
 
 use bringup::Policy;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers that look random and are the same in every run.
+//! Pseudo-random numbers, the same in every run.
 
 use core::ops::RangeInclusive;
 
@@ -8,7 +8,7 @@ use core::ops::RangeInclusive;
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next number.
+    /// Returns the next number.
     pub fn next_number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -16,7 +16,7 @@ impl Random {
         mixed ^ mixed >> 31
     }
 
-    /// A number in the range, each about equally likely.
+    /// Returns a number in the range, each about equally likely.
     pub fn within(&mut self, range: &RangeInclusive<u64>) -> u64 {
         let width = u128::from(range.end().saturating_sub(*range.start())) + 1;
         range.start() + ((u128::from(self.next_number()) * width) >> 64) as u64

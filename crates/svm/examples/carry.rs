@@ -53,7 +53,7 @@ fn guest() -> Guest {
 fn save(guest: &Guest, block: &mut BlockMut<'_, VcpuState>) {
     let (state, _) = block.parts().expect("it was begun");
     guest.machine.save_vcpu(&guest.vcpu, &guest.cpu, state);
-    guest.machine.save_mail(0, state);
+    guest.machine.save_mailbox(0, state);
     block.finish(AREA_BYTES).expect("there is room");
 }
 

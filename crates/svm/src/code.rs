@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Exit codes and what they mean (appendix C), in no vendor's words.
+//! Exit codes and their vendor-independent meaning (appendix C).
 
 use vm::addr::{AccessSize, Gpa};
 use vm::exit::{Exit, MemoryAccess, MemoryFault, PortAccess};

@@ -40,7 +40,7 @@ fn a_port_access_of_no_width_is_not_believed() {
 }
 
 #[test]
-fn a_nested_page_fault_tells_fetches_writes_and_reads_apart() {
+fn a_nested_page_fault_distinguishes_fetches_writes_and_reads() {
     let access = |info| match exit(number::NESTED_PAGE_FAULT, info, 0xfee0_0020) {
         Exit::MemoryFault(fault) => {
             assert_eq!(fault.gpa, Gpa(0xfee0_0020));

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Interrupts and exceptions on their way into the guest: at most one for each entry.
 //!
-//! | what | how | section |
+//! | event | mechanism | section |
 //! |---|---|---|
 //! | exception, NMI, software interrupt | EVENTINJ | 15.20 |
 //! | external interrupt | the virtual interrupt, not intercepted: the CPU takes it before the guest's first instruction, since the guest could take one | 15.21.4 |
 //! | interrupt window | the virtual interrupt, intercepted: an exit as soon as the guest can take one | 15.21.4 |
 //!
-//! The virtual interrupt is also how emulators deliver interrupts of their own accord. QEMU forgets to note that it has
+//! The virtual interrupt is also how emulators deliver interrupts of their own accord. QEMU does not note that it has
 //! delivered one from EVENTINJ (`helper_vmrun`, up to at least version 10), and delivers it once more when something
-//! asynchronous happens to the emulated CPU, say a changed memory map: whatever the guest does then, and with
-//! interrupts off. So EVENTINJ never has an external interrupt. Where the virtual interrupt is needed for another one,
-//! the guest's local APIC takes the first back.
+//! asynchronous happens to the emulated CPU, say a changed memory map: whatever the guest does then, even with
+//! interrupts disabled. So EVENTINJ never has an external interrupt. Where the virtual interrupt is needed for another
+//! one, the first is returned to the guest's local APIC.
 
 use vm::vcpu::{Event, Exception, dr6};
 
@@ -20,12 +20,12 @@ use crate::vmcb::{Clean, Control, EventInjection, Vmcb, event_type};
 
 /// The highest priority there is (V_INTR_PRIO).
 const HIGHEST_PRIORITY: u8 = 0xf;
-/// DR7.GD: an access to a debug register is #DB, whose delivery clears the bit (section 13.1.1.4).
+/// DR7.GD: an access to a debug register is #DB; its delivery clears the bit (section 13.1.1.4).
 const DR7_GENERAL_DETECT: u64 = 1 << 13;
 /// Vectors below are exceptions' (section 8.2).
 const FIRST_INTERRUPT: u8 = 32;
 
-/// The next entry delivers `event`, whose delivery finds the registers as it expects them: CR2 has a page fault's
+/// Makes the next entry deliver `event`, and sets the registers that the guest's handler reads: CR2 has a page fault's
 /// address, DR6 the single step.
 #[inline(always)]
 pub fn inject(vmcb: &mut Vmcb, event: Event) {
@@ -41,7 +41,7 @@ pub fn inject(vmcb: &mut Vmcb, event: Event) {
     }
 }
 
-/// The next entry delivers `event`. The guest can take it, if it is an external interrupt.
+/// Makes the next entry deliver `event`. The guest can take it, if it is an external interrupt.
 #[inline(always)]
 pub fn deliver(control: &mut Control, event: Event) {
     match event {
@@ -50,7 +50,7 @@ pub fn deliver(control: &mut Control, event: Event) {
     }
 }
 
-/// The event that the next entry delivers, if any.
+/// Returns the event that the next entry delivers, if any.
 #[inline(always)]
 pub fn undelivered(control: &Control) -> EventInjection {
     let virtual_interrupt = control.virtual_interrupt;
@@ -60,7 +60,7 @@ pub fn undelivered(control: &Control) -> EventInjection {
     control.event_injection
 }
 
-/// The next entry delivers an event that was undelivered elsewhere.
+/// Makes the next entry deliver an event that was left undelivered elsewhere.
 pub fn redeliver(control: &mut Control, event: EventInjection) {
     control.event_injection = EventInjection::new();
     if event.is_valid() && event.kind() == event_type::INTERRUPT {
@@ -70,28 +70,28 @@ pub fn redeliver(control: &mut Control, event: EventInjection) {
     }
 }
 
-/// No event is delivered, and no window wanted.
-pub fn forget(control: &mut Control) {
+/// Drops the event to deliver, and the request for a window.
+pub fn clear(control: &mut Control) {
     control.event_injection = EventInjection::new();
     control.virtual_interrupt.set_is_pending(false);
     control.intercept_misc1.remove(Misc1::VINTR);
 }
 
-/// After an exit: an event whose delivery it interrupted is delivered again, except a software interrupt or trap where
-/// RIP still points at its instruction (no next-RIP save): the guest executes that again by itself. A virtual interrupt
-/// that the guest has not taken stands where it stood.
+/// Requeues, after an exit, an event if the exit interrupted its delivery. A software interrupt or trap is excepted
+/// where RIP still points at its instruction (no next-RIP save): the guest executes that again by itself. A virtual
+/// interrupt that the guest has not taken stays pending.
 #[inline(always)]
-pub fn take_back(control: &mut Control, has_next_rip: bool) {
+pub fn requeue_undelivered(control: &mut Control, has_next_rip: bool) {
     let info = control.exit_interrupt_info;
     control.event_injection = EventInjection::new();
     if info.is_valid() {
-        take_back_interrupted(control, info, has_next_rip);
+        requeue_interrupted(control, info, has_next_rip);
     }
 }
 
 #[cold]
-fn take_back_interrupted(control: &mut Control, info: EventInjection, has_next_rip: bool) {
-    // QEMU calls all that it delivers of its own accord an exception.
+fn requeue_interrupted(control: &mut Control, info: EventInjection, has_next_rip: bool) {
+    // QEMU reports all that it delivers of its own accord as exceptions.
     let is_interrupt = info.kind() == event_type::EXCEPTION && info.vector() >= FIRST_INTERRUPT;
     let info = if is_interrupt { encode(Event::Interrupt(info.vector())) } else { info };
     let is_trap = info.kind() == event_type::EXCEPTION && matches!(info.vector(), 3 | 4);
@@ -101,7 +101,7 @@ fn take_back_interrupted(control: &mut Control, info: EventInjection, has_next_r
     }
 }
 
-/// The external interrupt that the next entry would deliver, which it does no longer.
+/// Withdraws and returns the external interrupt that the next entry would deliver.
 #[inline(always)]
 pub fn withdraw(control: &mut Control) -> Option<u8> {
     let offered = control.virtual_interrupt;
@@ -113,14 +113,14 @@ pub fn withdraw(control: &mut Control) -> Option<u8> {
     Some(offered.vector())
 }
 
-/// EVENTINJ delivers nothing any more. Returns whether it would have delivered an NMI.
+/// Clears EVENTINJ. Returns whether it would have delivered an NMI.
 pub fn drop_injection(control: &mut Control) -> bool {
     let dropped = core::mem::replace(&mut control.event_injection, EventInjection::new());
     dropped.is_valid() && dropped.kind() == event_type::NMI
 }
 
-/// An exit as soon as the guest can take an interrupt, behind what EVENTINJ delivers; or none. An interrupt that is
-/// offered keeps its place, see [`withdraw`].
+/// Requests an exit as soon as the guest can take an interrupt, after the event in EVENTINJ; or cancels the request. An
+/// interrupt that is offered keeps its place, see [`withdraw`].
 #[inline(always)]
 pub fn request_window(control: &mut Control, wanted: bool) {
     let now = control.virtual_interrupt;

@@ -3,7 +3,7 @@ use proptest::prelude::{Just, Strategy, TestCaseError, any, prop_oneof};
 use proptest::{prop_assert, prop_assert_eq, proptest};
 use vm::vcpu::{Event, Exception};
 
-use super::{deliver, forget, redeliver, request_window, take_back, undelivered, withdraw};
+use super::{clear, deliver, redeliver, request_window, requeue_undelivered, undelivered, withdraw};
 use crate::intercept::Misc1;
 use crate::vmcb::{Clean, Control, EventInjection, VirtualInterrupt, Vmcb, event_type};
 
@@ -17,11 +17,11 @@ fn interrupt(vector: u8) -> EventInjection {
     EventInjection::new().with_is_valid(true).with_kind(event_type::INTERRUPT).with_vector(vector)
 }
 
-/// The guest leaves without having executed anything but, if `info` says so, half a delivery.
+/// The guest leaves without having executed anything but, if `info` is valid, half a delivery.
 fn leave(control: &mut Control, info: EventInjection) {
     control.exit_interrupt_info = info;
     control.clean = Clean::all();
-    take_back(control, false);
+    requeue_undelivered(control, false);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn what_is_forgotten_is_neither_delivered_nor_waited_for() {
         let mut control = control();
         deliver(&mut control, Event::Interrupt(0x30));
         request_window(&mut control, is_window);
-        forget(&mut control);
+        clear(&mut control);
         assert!(!undelivered(&control).is_valid() && !control.virtual_interrupt.is_pending());
         assert!(!control.intercept_misc1.contains(Misc1::VINTR));
     }
@@ -119,7 +119,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A control block, and what is expected of it.
+/// A control block, and the state expected of it.
 struct Model {
     control: Control,
     /// The event that the next entry delivers.
@@ -156,7 +156,7 @@ impl Model {
                 }
             }
             Step::Window(wanted) => self.is_wanted = wanted,
-            // The CPU reports in EXITINTINFO what EVENTINJ held, and an offered interrupt is still pending.
+            // The CPU reports EVENTINJ's event in EXITINTINFO, and an offered interrupt is still pending.
             Step::LeaveAtOnce => {
                 let waits = self.control.event_injection;
                 self.leave(waits);

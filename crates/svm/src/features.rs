@@ -8,7 +8,7 @@ pub struct Features {
     pub asids: u32,
     /// Nested paging.
     pub nested_paging: bool,
-    /// The CPU saves where the exiting instruction ends.
+    /// The CPU saves the address after the exiting instruction (next-RIP save).
     pub next_rip: bool,
     /// The CPU saves the bytes it fetched on a nested page fault.
     pub decode_assists: bool,

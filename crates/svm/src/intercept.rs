@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Intercepts: what makes the CPU leave the guest (appendix B, table B-1, offsets 000h–014h).
+//! Intercepts: the events that make the CPU leave the guest (appendix B, table B-1, offsets 000h–014h).
 #![allow(missing_docs, reason = "the names are the manual's")]
 
 use bitflags::bitflags;
@@ -81,5 +81,5 @@ pub const MISC1: Misc1 = Misc1::INTR
 /// See [`MISC1`].
 pub const MISC2: Misc2 = Misc2::all().difference(CLOCK_READS.1);
 
-/// Intercepts of a guest whose reads of its time stamp counter are watched.
+/// Intercepts of a guest while its reads of the time stamp counter are watched.
 pub const CLOCK_READS: (Misc1, Misc2) = (Misc1::RDTSC, Misc2::RDTSCP);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AMD SVM as data: the control block, what it intercepts, what an exit means.
+//! AMD SVM as data: the control block, its intercepts, the meaning of an exit.
 //!
 //! Source throughout: AMD64 Architecture Programmer's Manual, volume 2 (publication 24593, revision 3.42), chapter 15
-//! and appendix B. No instruction is executed here: the hypervisor's `arch::svm` runs VMRUN on what this crate
-//! prepares, so the whole set-up and every exit's meaning are tested on the host.
+//! and appendix B. No instruction is executed here: the hypervisor's `arch::svm` runs VMRUN on the control blocks that
+//! this crate prepares, so the whole set-up and every exit's meaning are tested on the host.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
 //! | [`vmcb`] | the virtual machine control block, byte for byte |
-//! | [`intercept`] | what makes the CPU leave the guest |
+//! | [`intercept`] | the events that make the CPU leave the guest |
 //! | [`event`] | interrupts and exceptions on their way into the guest |
 //! | [`code`] | exit codes and the decoding into [`vm::exit::Exit`] |
 //! | [`refusal`] | why VMRUN refuses a control block |

@@ -73,27 +73,26 @@ impl<B: DerefMut<Target = Vmcb>> Vcpu<B> {
         &self.vmcb
     }
 
-    /// It is on another CPU from now on, and has this address space identifier there: what was translated under
-    /// it is flushed at the next entry, and nothing that the CPU has kept of this control block counts
-    /// (section 15.15).
+    /// Moves it to another CPU, with this ASID there: translations under it are flushed at the next entry, and nothing
+    /// that the CPU has cached of this control block is used (section 15.15).
     pub fn arrive(&mut self, asid: u32) {
         self.vmcb.control.asid = asid;
         self.vmcb.control.clean = Clean::empty();
         self.flush_tlb();
     }
 
-    /// Asks for a flush of this guest's translations at the next entry.
+    /// Requests a flush of this guest's translations at the next entry.
     pub fn flush_tlb(&mut self) {
         self.vmcb.control.tlb_control = if self.features.flush_by_asid { tlb::FLUSH_THIS_ASID } else { tlb::FLUSH_ALL };
     }
 
-    /// Returns what the last run of the guest ended with. Call once after each #VMEXIT: it also takes back an event
-    /// whose delivery the exit interrupted.
+    /// Returns the exit of the guest's last run. Call once after each #VMEXIT: it also requeues an event if the exit
+    /// interrupted its delivery.
     pub fn after_exit(&mut self) -> Exit {
         let control = &mut self.vmcb.control;
         control.tlb_control = tlb::KEEP;
         control.clean = if self.features.clean_bits { Clean::all() } else { Clean::empty() };
-        event::take_back(control, self.features.next_rip);
+        event::requeue_undelivered(control, self.features.next_rip);
         code::decode(control, &self.features)
     }
 

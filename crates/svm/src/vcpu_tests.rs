@@ -65,7 +65,7 @@ fn a_new_cpu_is_in_the_state_the_loader_described() {
     assert_eq!(vcpu.vmcb().save.rflags, 2);
 }
 
-/// Otherwise the guest's own handler would get it, or without one a triple fault that looks like the guest's.
+/// Otherwise the guest's own handler would get it, or without one a triple fault that resembles the guest's own.
 #[test]
 fn a_machine_check_leaves_every_guest() {
     let bytes = vcpu().vmcb().as_bytes()[8..12].to_vec();
@@ -199,7 +199,7 @@ fn an_iret_is_intercepted_while_it_is_watched_for() {
 }
 
 #[test]
-fn a_single_steps_exception_says_so() {
+fn a_single_steps_exception_reports_it_in_dr6() {
     let mut vcpu = vcpu();
     vcpu.after_exit();
     vcpu.inject(Event::Exception(Exception::SingleStep));

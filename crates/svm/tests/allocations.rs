@@ -129,7 +129,8 @@ impl Guest {
         Self { machine: Machine::new(FakeMemory::new(0x10_000), config), vcpus, host: Quiet::default() }
     }
 
-    /// vCPU 0 leaves at this instruction, and is entered again if it may run. What the entry delivers is taken.
+    /// vCPU 0 leaves at this instruction, and is entered again if it may run. The event that the entry delivers is
+    /// taken.
     fn leaves(&mut self, code: &[u8], exit: Exit) -> Outcome {
         let (vcpu, cpu) = &mut self.vcpus[0];
         vcpu.set_rip(RIP);
@@ -241,7 +242,7 @@ type Exits = (&'static str, fn(&mut Guest));
 const EXITS: [Exits; 10] = [
     ("MMIO", mmio),
     ("CPUID", |guest| _ = guest.leaves(&[0x0f, 0xa2], Exit::Cpuid)),
-    ("a port that nobody has", |guest| guest.port(0x80, false)),
+    ("a port that no device has", |guest| guest.port(0x80, false)),
     ("COM1", consoles),
     ("RDMSR", |guest| guest.rdmsr(APIC_ID)),
     ("#GP for an MSR", |guest| guest.rdmsr(NOBODYS)),

@@ -45,7 +45,7 @@ impl Reason {
     ];
 }
 
-/// What has passed a port; any CPU counts.
+/// Traffic that has passed a port; any CPU counts.
 #[derive(Debug, Default)]
 pub struct Counters {
     sent: [AtomicU64; 2],

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::mac::Mac;
 
-/// The time after which a station that has not sent is forgotten (IEEE 802.1Q-2018, table 8-6, recommends 300 s).
+/// The time after which a station that has not sent is aged out (IEEE 802.1Q-2018, table 8-6, recommends 300 s).
 pub const AGE_NS: u64 = 300_000_000_000;
 /// The most stations of one port.
 pub const STATIONS: usize = WAYS * SETS;
@@ -41,14 +41,14 @@ impl Default for Learned {
 }
 
 impl Learned {
-    /// Returns when a station was seen last; `None` if it is not known or has been silent for too long.
+    /// Returns when a station was seen last; `None` if it is not known or has not sent for too long.
     pub fn find(&self, mac: Mac, vlan: u16, now_ns: u64) -> Option<u64> {
         let key = key(mac, vlan);
         let found = self.set(key).iter().find_map(|entry| entry.read(key))?;
         (!is_old(found, now_ns)).then_some(found)
     }
 
-    /// Notes that a station has sent. Where its set is full, the one that has been silent for the longest is forgotten.
+    /// Notes that a station has sent. Where its set is full, the station that has not sent for the longest is removed.
     pub fn note(&self, mac: Mac, vlan: u16, now_ns: u64) {
         let key = key(mac, vlan);
         let set = self.set(key);

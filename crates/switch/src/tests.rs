@@ -75,7 +75,7 @@ fn a_trusted_port_may_send_from_stations_that_are_not_fixed_elsewhere() {
 }
 
 #[test]
-fn a_station_is_forgotten_after_its_time_and_moves_with_its_frames() {
+fn a_station_is_aged_out_after_its_time_and_moves_with_its_frames() {
     let mut ports = untagged(3);
     (ports[0].is_trusted, ports[1].is_trusted) = (true, true);
     let network = network(ports);

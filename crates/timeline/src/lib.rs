@@ -7,8 +7,8 @@
 //!  cpu 2: …                    ──▶ Ring ─┘
 //! ```
 //!
-//! A record has 16 bytes: a stamp, a [`Name`]'s number, what it is ([`Kind`]), and one number more. Writing one takes
-//! fifty instructions from call to return (`bench log`), no lock, no memory and no division, in any context; the oldest
+//! A record has 16 bytes: a stamp, a [`Name`]'s number, its [`Kind`], and an argument. Writing one takes fifty
+//! instructions from call to return (`bench log`), no lock, no memory and no division, in any context; the oldest
 //! record makes way. Names are numbers that are never given another meaning: an image writes them, a tool of any
 //! release reads them.
 //!
@@ -16,10 +16,10 @@
 //! ([`Ring::adopt`]): a span may begin in one image and end in the next, and so the blackout between them is on the
 //! picture.
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
-//! | [`mod@layout`] | what is where in a ring's memory |
-//! | [`name`] | what spans and instants are called, and what their number means |
+//! | [`mod@layout`] | the layout of a ring's memory |
+//! | [`name`] | the names of spans and instants, and the meaning of their number |
 //! | [`ring`] | how records get in and out |
 #![no_std]
 

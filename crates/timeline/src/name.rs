@@ -28,12 +28,12 @@ macro_rules! names {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// Returns what people read.
+            /// Returns the name for people.
             pub const fn text(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// Returns what its argument is.
+            /// Returns the meaning of its argument.
             pub const fn argument(self) -> Argument {
                 match self { $(Self::$name => Argument::$argument,)* }
             }
@@ -102,7 +102,7 @@ names! {
     66 Adopt(Generation) "restart: record read",
     67 GuestsStopped(Generation) "restart: guests stopped",
 
-    // An update, on each CPU; what both images do in turn is written down by the one that goes on.
+    // An update, on each CPU; the image that goes on records the steps that both images do in turn.
     70 UpdatePrepare(Generation) "update: new image prepares itself",
     71 UpdateBlackout(Generation) "update: blackout",
     72 UpdateSave(Generation) "update: all stop, guests saved",

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One CPU's ring: how records get in and out.
 //!
-//! A writer takes a number by one addition, and with it a place that nobody else writes until the ring has gone round.
-//! So it may be interrupted between any two instructions by one that records too, and two CPUs may even write one
-//! ring (the boot's first moments do).
+//! A writer takes a number by one addition, and with it a place that no other code writes until the ring has gone
+//! round. So it may be interrupted between any two instructions by one that records too, and two CPUs may even write
+//! one ring (the boot's first moments do).
 //!
 //! ```text
 //! writer: number ─▶ second word 0 ─▶ stamp ─▶ second word, with the number's low bits
 //! reader: second word ─▶ stamp ─▶ second word again: the same, and of the number wanted, or there is no such record
 //! ```
 //!
-//! Nobody waits for anybody. A writer that never comes back leaves a hole; a reader counts it among what is lost.
+//! No writer or reader waits for another. A writer that never continues leaves a hole; a reader counts it as lost.
 
 use core::fmt;
 
@@ -43,7 +43,7 @@ impl fmt::Display for TooSmall {
 
 impl core::error::Error for TooSmall {}
 
-/// The reason why another image's memory cannot be gone on with.
+/// The reason why another image's ring cannot be continued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdoptError {
     /// It does not begin as a ring does.
@@ -90,7 +90,7 @@ impl<'a> Ring<'a> {
         Ok(Self { header, records: &records[..capacity] })
     }
 
-    /// Goes on in a ring that an image before has left. Whatever its words are, readers end.
+    /// Continues a ring that a previous image has left. Whatever its words are, readers end.
     ///
     /// # Errors
     /// [`AdoptError`]; nothing has changed.
@@ -109,7 +109,7 @@ impl<'a> Ring<'a> {
         Ok(Self { header, records: records.ok_or(AdoptError::Damaged)? })
     }
 
-    /// The CPU whose ring it is.
+    /// Returns the CPU that owns the ring.
     pub fn cpu(&self) -> u32 {
         (self.header[HEADER_IDENTITY].load(Ordering::Relaxed) >> 32) as u32
     }
@@ -130,7 +130,7 @@ impl<'a> Ring<'a> {
         let number = self.header[HEADER_HEAD].fetch_add(1, Ordering::Relaxed);
         let Some([first, second]) = self.place(number) else { return };
         second.store(0, Ordering::Relaxed);
-        // Who reads the stamp that is stored from here on sees that the place is no longer the old record's.
+        // A reader of the stamp that is stored from here on sees that the place is no longer the old record's.
         fence(Ordering::Release);
         first.store(now(), Ordering::Relaxed);
         second.store(pack(number, kind, name, argument), Ordering::Release);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Real rings: what they keep, what they give up, how the next image goes on in them.
+//! Real rings: the records that they keep and drop, and how the next image goes on in them.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -108,7 +108,7 @@ proptest! {
         prop_assert_eq!(ring.get(head).unwrap().argument, 0);
     }
 
-    /// A ring is a list that forgets its beginning.
+    /// A ring is a list that drops its beginning.
     #[test]
     fn a_ring_holds_the_end_of_what_was_written(records in 1_usize..40, count in 0_u32..200) {
         let memory = memory(ring_words(records));

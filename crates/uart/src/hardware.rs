@@ -27,6 +27,6 @@ pub trait Hardware {
     /// Nanoseconds since some moment, never backwards; `None` while there is no clock yet.
     fn now_ns(&mut self) -> Option<u64>;
 
-    /// Lets a moment pass: the UART is waited for.
+    /// Pauses the CPU for a moment, in a wait for the UART.
     fn pause(&mut self);
 }

@@ -11,7 +11,7 @@ const RETRY_CALLS: u32 = 64;
 /// Health of a UART.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
-    /// Nobody answered, or nobody was asked yet.
+    /// No UART answered, or it has not been probed yet.
     Absent,
     Alive,
     /// It stood still: checked again after this moment, or after so many calls where there is no clock.
@@ -22,12 +22,12 @@ pub(crate) enum Health {
 }
 
 impl Health {
-    /// Stands still from now on.
+    /// Returns the health of a UART that stands still from now on.
     pub fn dropped(hardware: &mut impl Hardware) -> Self {
         Self::Dropped { until_ns: hardware.now_ns().map(|now| now + RETRY_NS), calls_left: RETRY_CALLS }
     }
 
-    /// Something has happened on a UART that stood still: the next look need not wait.
+    /// Notes that something has happened on a UART that stood still: the next check need not wait.
     pub fn poll_soon(&mut self) {
         if let Self::Dropped { until_ns, calls_left } = self {
             (*until_ns, *calls_left) = (None, 0);

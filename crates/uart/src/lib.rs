@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A 16550 or compatible UART: found out, set up, and fed byte by byte or by the FIFO.
+//! A 16550 or compatible UART: probed, set up, and fed byte by byte or by the FIFO.
 //!
-//! A byte takes 87 µs on a line of 115,200 baud, and a port access 1.7 µs. A CPU that waits for each byte spends a
-//! CPU on a wire; a CPU that fills the FIFO of 16 looks once per 1.4 ms, and needs 17 accesses for 16 bytes instead
+//! A byte takes 87 µs on a line of 115,200 baud, and a port access 1.7 µs. A CPU that waits for each byte does nothing
+//! else; a CPU that fills the FIFO of 16 reads the status once per 1.4 ms, and needs 17 accesses for 16 bytes instead
 //! of 32.
 //!
 //! ```text
-//! probe ──► Found { depth, is_paced }      who it is, how much its FIFO takes, whether it keeps to the wire's time
+//! probe ──► Found { depth, is_paced }      presence, depth of its FIFO, whether it keeps to the wire's time
 //!             │
-//!           Uart ── offer ──► look ──► burst      without waiting: one fill at most
+//!           Uart ── offer ──► poll ──► burst      without waiting: one fill at most
 //!             └──── send ───► offer, wait, …      bounded polling: early boot, the end of the host
 //! ```
 //!
-//! Both [`Policy`]s go this one way; they differ in how many bytes may follow a look. After a look that found the
-//! transmitter empty, as many bytes may be written as the FIFO holds, in however many calls ([`Uart::offer`] remembers
-//! what is left): lines that end in the middle of a FIFO cost no further look. On a UART that keeps to the wire's time,
-//! no look is taken before the FIFO can be empty, so that status reads that take long are few.
+//! Both [`Policy`]s share this path; they differ in how many bytes may follow a read of the status. After a read that
+//! found the transmitter empty, as many bytes may be written as the FIFO holds, in however many calls ([`Uart::offer`]
+//! remembers the rest): lines that end in the middle of a FIFO cost no further read. On a UART that keeps to the wire's
+//! time, the status is not read before the FIFO can be empty, so that slow status reads are few.
 //!
-//! What the registers hold is untrusted input: every wait is bounded by a multiple of the wire's own time, and a UART
-//! that stands still longer is dropped, counted, and checked again rarely.
+//! The contents of the registers are untrusted input: every wait is bounded by a multiple of the wire's own time. A
+//! UART that makes no progress for longer is dropped, counted, and rarely checked again.
 //!
 //! The registers: PC16550D data sheet (National Semiconductor, June 1995), section 8; TL16C750 data sheet (Texas
 //! Instruments) for the FIFO of 64 bytes.

@@ -17,7 +17,7 @@ pub struct Patience(pub u32);
 impl Patience {
     /// A wait that no working UART needs: 45 ms with 16 bytes at 115,200 baud.
     pub const USUAL: Self = Self(32);
-    /// For what nobody can print later: 1.4 s.
+    /// For output that no CPU can print later: 1.4 s.
     pub const LAST_WORDS: Self = Self(1024);
 }
 
@@ -27,8 +27,8 @@ pub struct Counters {
     /// Bytes given to the transmitter.
     pub bytes: u64,
     /// Polls of the line's status.
-    pub looks: u64,
-    /// Looks that found the transmitter empty.
+    pub status_reads: u64,
+    /// Polls that found the transmitter empty.
     pub fills: u64,
     /// Number of times that it was dropped because it stood still or was gone.
     pub drops: u64,

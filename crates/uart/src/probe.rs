@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finding out what is there, and setting it up.
+//! Probing for a UART, and setting it up.
 //!
-//! Presence: a bus that nobody drives reads as ones, or as what was written last. So a pattern goes to the scratch
+//! Presence: a bus that no device drives reads as ones, or as what was written last. So a pattern goes to the scratch
 //! register and something else to another register in between; an 8250, which has no scratch register, is known by its
-//! modem lines in loopback. The FIFO: what the identification register claims is counted in loopback, where the line
-//! stays silent: as many bytes as it should hold are written at once, and must come back in their order.
+//! modem lines in loopback. The FIFO: the depth that the identification register claims is counted in loopback, where
+//! nothing is sent on the line: as many bytes as it should hold are written at once, and must come back in their order.
 
 use core::fmt;
 
@@ -17,13 +17,13 @@ use crate::wait::Wait;
 const MAX_DEPTH: usize = 64;
 /// The byte that goes first when the FIFO is counted.
 const FIRST: u8 = b'!';
-/// A wait for the wire lasts at most so many times what the wire needs.
+/// Longest wait for the wire, in times that the wire needs.
 const WIRE_TIMES: u64 = 4;
 
 /// Number of bytes that a transmitter takes at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FifoDepth {
-    /// A holding register: 8250, 16450, and the 16550 whose FIFO loses bytes.
+    /// A holding register: 8250, 16450, and the 16550 with a FIFO that loses bytes.
     None,
     /// A FIFO of so many bytes.
     Bytes(u8),
@@ -59,7 +59,7 @@ pub struct Found {
     pub rate: Rate,
 }
 
-/// Nobody answers at these ports.
+/// No UART answers at these ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Absent;
 
@@ -74,20 +74,20 @@ impl core::error::Error for Absent {}
 /// The other end of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// One that only reads: the FIFO is counted, and what arrives meanwhile is lost.
+    /// One that only reads: the FIFO is counted, and bytes that arrive meanwhile are lost.
     Reads,
     /// One that may be talking already, and would be heard even in loopback where a UART is an emulator's: the FIFO is
     /// believed, and nothing is lost from the moment on it is enabled.
     Talks,
 }
 
-/// Finds out what is there and sets it to `rate`, 8N1, FIFOs on and empty, no interrupts.
+/// Probes for a UART and sets it to `rate`, 8N1, FIFOs on and empty, no interrupts.
 pub(crate) fn probe(hardware: &mut impl Hardware, rate: Rate, peer: Peer) -> Result<Found, Absent> {
     if hardware.read(Register::LineStatus) == FLOATING && hardware.read(Register::Interrupts) == FLOATING {
         return Err(Absent);
     }
     hardware.write(Register::LineControl, LineControl::EIGHT_BITS.bits());
-    // What was sent before us, by firmware or by who ran before, may leave.
+    // Bytes that were sent before, by firmware or by the previous software, may leave.
     let sent_ns = rate.byte_ns() * MAX_DEPTH as u64;
     Wait::until(hardware, sent_ns, |hardware| status(hardware).contains(LineStatus::LINE_IDLE));
     if !has_scratch(hardware) && !mirrors_modem_lines(hardware) {
@@ -110,7 +110,7 @@ pub(crate) fn probe(hardware: &mut impl Hardware, rate: Rate, peer: Peer) -> Res
 }
 
 /// Writes something else in between, so that a bus that remembers is not taken for a register. Leaves all interrupts
-/// off and the modem lines in loopback.
+/// disabled and the modem lines in loopback.
 fn has_scratch(hardware: &mut impl Hardware) -> bool {
     let mut keeps = |pattern, register, value| {
         hardware.write(Register::Scratch, pattern);
@@ -152,10 +152,10 @@ fn set_up(hardware: &mut impl Hardware, rate: Rate) -> FifoDepth {
     }
 }
 
-/// Sends as many bytes as the FIFO should hold to ourselves: what comes back is what it holds. One byte goes first, to
-/// keep the shift register busy, which would take another; where giving takes longer than a byte does on the wire,
-/// those that left meanwhile made room for as many, and do not count. A UART that loops nothing back is believed. Also
-/// says whether bytes take the wire's time.
+/// Counts the FIFO: sends as many bytes as it should hold in loopback; it holds as many as come back. One byte goes
+/// first, to keep the shift register busy, which would take another. Where writing takes longer than a byte does on the
+/// wire, those that left meanwhile made room for as many, and do not count. A UART that loops nothing back is believed.
+/// Also reports whether bytes take the wire's time.
 fn count(hardware: &mut impl Hardware, claimed: FifoDepth, rate: Rate) -> (FifoDepth, bool) {
     let mut bytes = [0; MAX_DEPTH];
     let bytes = &mut bytes[..claimed.bytes()];
@@ -188,7 +188,7 @@ fn count(hardware: &mut impl Hardware, claimed: FifoDepth, rate: Rate) -> (FifoD
     }
 }
 
-/// Returns how many of `bytes` have arrived, in their order. An emulator's UART may mix in what comes from outside.
+/// Returns how many of `bytes` have arrived, in their order. An emulator's UART may mix in bytes from outside.
 fn count_returned(hardware: &mut impl Hardware, bytes: &[u8]) -> usize {
     let mut returned = 0;
     for _ in 0..2 * MAX_DEPTH {

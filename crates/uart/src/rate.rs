@@ -33,7 +33,7 @@ impl Rate {
         FASTEST_BAUD / self.divisor as u32
     }
 
-    /// Returns what the divisor latch is set to.
+    /// Returns the value of the divisor latch.
     pub const fn divisor(self) -> u16 {
         self.divisor
     }

@@ -3,7 +3,7 @@
 
 use bitflags::bitflags;
 
-/// A register by its offset. What stands there may depend on the direction and on [`LineControl::DIVISOR`].
+/// A register by its offset. Its content may depend on the direction and on [`LineControl::DIVISOR`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Register {
@@ -83,7 +83,7 @@ bitflags! {
         const REQUEST = 1 << 1;
         /// On a PC: the interrupt leaves the UART.
         const INTERRUPT_GATE = 1 << 3;
-        /// Loopback: sent bytes are received; the line stays silent.
+        /// Loopback: sent bytes are received; nothing is sent on the line.
         const LOOPBACK = 1 << 4;
     }
 

@@ -11,7 +11,7 @@ use crate::wait::Wait;
 
 /// Space that every receiver that interrupts has at least ([`crate::FifoControl::TRIGGER_14`]; with 64 bytes it is 56).
 const TRIGGER_BYTES: usize = 14;
-/// Calls without a look after which a clock that stands still is not believed any longer.
+/// Calls without a read of the status after which a clock that stands still is not believed any longer.
 const MOST_CALLS_UNSEEN: u32 = 1 << 20;
 
 /// One UART.
@@ -21,20 +21,20 @@ pub struct Uart<H> {
     found: Option<Found>,
     policy: Policy,
     health: Health,
-    /// Bytes that may be written without another look.
+    /// Bytes that may be written without another read of the status.
     credit: usize,
     /// Earliest time at which the transmitter can be empty.
     empty_at_ns: Option<u64>,
-    /// Calls since the last look.
+    /// Calls since the last read of the status.
     unseen: u32,
-    /// It was checked in vain since then.
+    /// The wait for an empty transmitter, since the first read that found it busy.
     wait: Option<Wait>,
     interrupts: Interrupts,
     counters: Counters,
 }
 
 impl<H: Hardware> Uart<H> {
-    /// A UART that is not yet searched for.
+    /// A UART that has not been probed yet.
     pub const fn new(hardware: H) -> Self {
         Self {
             hardware,
@@ -46,7 +46,7 @@ impl<H: Hardware> Uart<H> {
             unseen: 0,
             wait: None,
             interrupts: Interrupts::empty(),
-            counters: Counters { bytes: 0, looks: 0, fills: 0, drops: 0, refused_bytes: 0 },
+            counters: Counters { bytes: 0, status_reads: 0, fills: 0, drops: 0, refused_bytes: 0 },
         }
     }
 
@@ -67,7 +67,7 @@ impl<H: Hardware> Uart<H> {
         Self { found: Some(found), policy, health: Health::Alive, ..Self::new(hardware) }
     }
 
-    /// Returns what was found, if anything.
+    /// Returns the UART that was found, if there is one.
     pub fn found(&self) -> Option<Found> {
         self.found
     }
@@ -77,22 +77,23 @@ impl<H: Hardware> Uart<H> {
         self.health == Health::Alive
     }
 
-    /// Returns what has happened on it.
+    /// Returns the counters of its events.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Returns what it is reached through.
+    /// Returns the access to its registers.
     pub fn hardware(&mut self) -> &mut H {
         &mut self.hardware
     }
 
-    /// Gives it what it takes now, at most what follows one look, without waiting; returns how many bytes.
+    /// Writes the bytes that it takes now, at most those that follow one read of the status, without waiting. Returns
+    /// how many.
     pub fn offer(&mut self, bytes: &[u8]) -> usize {
         self.offer_within(bytes, Patience::USUAL)
     }
 
-    /// Sends `bytes`, waiting for room at most as long as `patience` says. Returns how many it took: fewer than all
+    /// Sends `bytes`, waiting for room at most as long as `patience` states. Returns how many it took: fewer than all
     /// only if it is absent or dropped; those are counted.
     pub fn send(&mut self, bytes: &[u8], patience: Patience) -> usize {
         let mut sent = 0;
@@ -119,14 +120,14 @@ impl<H: Hardware> Uart<H> {
         });
     }
 
-    /// Takes what has arrived, at most `into`; returns how many bytes.
+    /// Reads the bytes that have arrived, at most `into`; returns how many.
     pub fn receive(&mut self, into: &mut [u8]) -> usize {
         if self.found.is_none() {
             return 0;
         }
         let (mut count, mut may_burst) = (0, true);
         while count < into.len() {
-            let Some(status) = self.look() else { break };
+            let Some(status) = self.read_status() else { break };
             if status.contains(LineStatus::TRANSMITTER_EMPTY) {
                 self.refill();
             }
@@ -142,14 +143,14 @@ impl<H: Hardware> Uart<H> {
         count
     }
 
-    /// Returns whether the receiver has as many bytes as it interrupts at. Where its interrupt is off it does not state
-    /// this.
+    /// Returns whether the receiver has as many bytes as it interrupts at. Where its interrupt is disabled it does not
+    /// report this.
     fn has_trigger(&mut self) -> bool {
         let cause = self.hardware.read(Register::Fifo) & Identification::CAUSE.bits();
         cause == Identification::RECEIVED.bits()
     }
 
-    /// Interrupts for these from now on, and for nothing else.
+    /// Enables these interrupts, and disables all others.
     pub fn watch(&mut self, interrupts: Interrupts) {
         if self.found.is_some() && self.interrupts != interrupts {
             self.hardware.write(Register::Interrupts, interrupts.bits());
@@ -157,7 +158,7 @@ impl<H: Hardware> Uart<H> {
         }
     }
 
-    /// It has interrupted: if it was dropped, it is checked again.
+    /// Notes that it has interrupted: if it was dropped, it is checked again.
     pub fn interrupted(&mut self) {
         self.health.poll_soon();
         self.empty_at_ns = None;
@@ -184,7 +185,8 @@ impl<H: Hardware> Uart<H> {
         count
     }
 
-    /// The last byte of a fill reaches the shift register when all before it have left; until then no look is worth it.
+    /// Returns the earliest time at which the transmitter can be empty. The last byte of a fill reaches the shift
+    /// register when all before it have left; until then a read of the status is useless.
     fn when_empty(&mut self, before_ns: Option<u64>, count: usize) -> Option<u64> {
         let found = self.found.filter(|found| found.is_paced)?;
         let now_ns = self.hardware.now_ns()?;
@@ -195,19 +197,19 @@ impl<H: Hardware> Uart<H> {
         })
     }
 
-    /// Returns whether the transmitter is empty: looks, unless it cannot be empty yet. Gives credit if so; drops it if
-    /// it has not been for too long.
+    /// Returns whether the transmitter is empty: reads the status, unless it cannot be empty yet. Gives credit if so;
+    /// drops the UART if it has not been empty for too long.
     fn is_empty_now(&mut self, patience: Patience) -> bool {
         if !self.is_sampled() {
             return false;
         }
-        match self.look() {
+        match self.read_status() {
             Some(status) if status.contains(LineStatus::TRANSMITTER_EMPTY) => {
                 self.refill();
                 true
             }
             Some(_) if self.health == Health::Alive => {
-                self.look_in_vain(patience);
+                self.note_busy(patience);
                 false
             }
             _ => {
@@ -217,7 +219,7 @@ impl<H: Hardware> Uart<H> {
         }
     }
 
-    /// Returns whether it is time to look.
+    /// Returns whether it is time to read the status.
     fn is_sampled(&mut self) -> bool {
         match (self.health, self.empty_at_ns) {
             (Health::Absent, _) => false,
@@ -230,7 +232,7 @@ impl<H: Hardware> Uart<H> {
         }
     }
 
-    /// A look found it empty: it lives, and takes a fill.
+    /// Notes that the transmitter was found empty: it works, and takes a fill.
     fn refill(&mut self) {
         self.counters.fills += 1;
         self.health = Health::Alive;
@@ -240,7 +242,7 @@ impl<H: Hardware> Uart<H> {
         self.credit = if self.policy == Policy::Fifo { depth } else { 1 };
     }
 
-    fn look_in_vain(&mut self, patience: Patience) {
+    fn note_busy(&mut self, patience: Patience) {
         let Some(found) = self.found else { return };
         let fifo_ns = found.rate.byte_ns() * found.depth.bytes() as u64;
         let mut wait = self.wait.unwrap_or_else(|| Wait::begin(&mut self.hardware));
@@ -257,10 +259,10 @@ impl<H: Hardware> Uart<H> {
         (self.credit, self.wait, self.empty_at_ns) = (0, None, None);
     }
 
-    /// The line's status; `None` if nobody answers any more: of the interrupts register the upper bits are always zero
-    /// where there is one.
-    fn look(&mut self) -> Option<LineStatus> {
-        self.counters.looks += 1;
+    /// Reads the line's status. Returns `None` if no UART answers any more: where there is one, the upper bits of the
+    /// interrupts register are always zero.
+    fn read_status(&mut self) -> Option<LineStatus> {
+        self.counters.status_reads += 1;
         self.unseen = 0;
         let status = self.hardware.read(Register::LineStatus);
         let is_gone = status == FLOATING && self.hardware.read(Register::Interrupts) == FLOATING;

@@ -5,39 +5,39 @@ use crate::hardware::Hardware;
 
 /// A port access takes at least this long, wherever it goes: the measure of waiting while there is no clock.
 const LEAST_ACCESS_NS: u64 = 100;
-/// Looks beyond the measure after which a clock that stands still is not believed any longer.
+/// Polls beyond the measure after which a clock that stands still is not believed any longer.
 const CLOCK_DOUBT: u64 = 1000;
 
 /// A wait that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wait {
     began_ns: Option<u64>,
-    looks: u64,
+    polls: u64,
 }
 
 impl Wait {
     /// Begins to wait.
     pub fn begin(hardware: &mut impl Hardware) -> Self {
-        Self { began_ns: hardware.now_ns(), looks: 0 }
+        Self { began_ns: hardware.now_ns(), polls: 0 }
     }
 
-    /// Looked in vain once more: whether it has lasted longer than `limit_ns` by now, by the clock or, without one, by
-    /// the number of looks.
+    /// Counts a poll that was in vain. Returns whether the wait has lasted longer than `limit_ns` by now, by the clock
+    /// or, without one, by the number of polls.
     pub fn is_over(&mut self, hardware: &mut impl Hardware, limit_ns: u64) -> bool {
-        self.looks += 1;
-        let by_looks_ns = self.looks.saturating_mul(LEAST_ACCESS_NS);
+        self.polls += 1;
+        let by_polls_ns = self.polls.saturating_mul(LEAST_ACCESS_NS);
         let lasted_ns = match (self.began_ns, hardware.now_ns()) {
-            (Some(began), Some(now)) => now.saturating_sub(began).max(by_looks_ns / CLOCK_DOUBT),
-            _ => by_looks_ns,
+            (Some(began), Some(now)) => now.saturating_sub(began).max(by_polls_ns / CLOCK_DOUBT),
+            _ => by_polls_ns,
         };
         lasted_ns > limit_ns
     }
 
-    /// Returns whether `look` finds what it searches for within `limit_ns`.
-    pub fn until<H: Hardware>(hardware: &mut H, limit_ns: u64, mut look: impl FnMut(&mut H) -> bool) -> bool {
+    /// Returns whether `poll` returns true within `limit_ns`.
+    pub fn until<H: Hardware>(hardware: &mut H, limit_ns: u64, mut poll: impl FnMut(&mut H) -> bool) -> bool {
         let mut wait = Self::begin(hardware);
         loop {
-            if look(hardware) {
+            if poll(hardware) {
                 return true;
             }
             if wait.is_over(hardware, limit_ns) {

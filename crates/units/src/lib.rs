@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Words every crate shares: physical addresses and ranges, page sizes, sizes for people.
 //!
-//! This crate holds vocabulary only, no mechanism. What decides something lives in the crate that decides it; what two
-//! crates must agree on, and nothing else, lives here.
+//! This crate holds vocabulary only, no mechanism. A decision lives in the crate that makes it. Types that two crates
+//! must agree on, and nothing else, live here.
 #![no_std]
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub enum PageSize {
     Kib4,
     /// 2 MiB.
     Mib2,
-    /// 1 GiB: only where CPUID `8000_0001h` EDX bit 26 says so.
+    /// 1 GiB: only where CPUID `8000_0001h` EDX bit 26 is set.
     Gib1,
 }
 

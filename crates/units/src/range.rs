@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ranges of physical addresses. A range says where; who owns it is `frames`' business.
+//! Ranges of physical addresses. A range gives the place; its owner is recorded by `frames`.
 
 use core::fmt;
 
@@ -57,7 +57,7 @@ impl PhysRange {
         self.start.0 <= other.start.0 && other.end.0 <= self.end.0
     }
 
-    /// Returns what both hold; `None` if they share no byte.
+    /// Returns the bytes that both hold; `None` if they share none.
     pub fn intersection(self, other: Self) -> Option<Self> {
         let (start, end) = (self.start.max(other.start), self.end.min(other.end));
         (start < end).then_some(Self { start, end })

@@ -70,7 +70,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of this guest.
+    /// Returns the plan of this guest.
     ///
     /// # Errors
     /// A block that is missing.
@@ -107,26 +107,26 @@ pub trait Builder: Sized {
     /// The error of a build.
     type Error: From<Mismatch>;
 
-    /// The number of guests in the bundle.
+    /// Returns the number of guests in the bundle.
     fn guests(&self) -> usize;
-    /// A guest of the bundle.
+    /// Returns a guest of the bundle.
     fn known(&self, guest: usize) -> Known<'_>;
     /// Takes the guest's state and its reason from the hand-over block.
     fn set_status(&mut self, guest: usize, from: &Guest);
     /// Builds its run, with nothing of what guests change while they run.
     ///
     /// # Errors
-    /// What cannot be built.
+    /// The part that cannot be built.
     fn build(&mut self, guest: usize, plan: &Plan) -> Result<Built<Self>, Self::Error>;
-    /// The number of a vCPU in its guest.
+    /// Returns the number of a vCPU in its guest.
     fn number_of(&self, vcpu: &Self::Vcpu) -> u32;
-    /// Its vCPUs stand still.
+    /// Pauses its vCPUs.
     fn pause(&mut self, guest: usize, run: &Self::Run);
-    /// They do so for a reader, and go on once nobody reads it.
+    /// Pauses them for a client that reads the guest; they resume once no client does.
     fn hold(&mut self, guest: usize);
-    /// The guest has this run.
+    /// Sets the guest's run.
     fn set_run(&mut self, guest: usize, run: &Self::Run);
-    /// The CPU of this number restores what is in the slot.
+    /// Assigns the slot to the CPU of this number, which restores it.
     fn assign(&mut self, cpu: u32, slot: Slot<Self::Vcpu, Self::Run>);
 }
 

@@ -29,8 +29,8 @@ struct Member {
 }
 
 impl Blackout {
-    /// A blackout of these CPUs. `leader` answers the request; it is among them but for a rehearsal, which any CPU does
-    /// alone. Allocates: before any guest stops.
+    /// Returns a blackout of these CPUs. `leader` answers the request; it is among them but for a rehearsal, which any
+    /// CPU does alone. Allocates: before any guest stops.
     #[must_use]
     pub fn new(leader: Cpu, members: impl Iterator<Item = Cpu>) -> Self {
         let member = |cpu| Member { cpu, has_come: AtomicBool::new(false), is_back: AtomicBool::new(false) };
@@ -38,7 +38,7 @@ impl Blackout {
         Self { leader, members, stopped: 0, returned: AtomicU64::new(0), first_nmi_us: NMI_INTERVAL_US }
     }
 
-    /// For a self-test: when the first of the NMIs is sent that end the new image's time.
+    /// Sets, for a self-test, the time of the first NMI that ends the new image's time.
     pub fn set_first_nmi_us(&mut self, us: u64) {
         self.first_nmi_us = us;
     }
@@ -61,7 +61,7 @@ impl Blackout {
         self.returned.load(Ordering::Acquire).saturating_sub(self.stopped)
     }
 
-    /// The CPUs that take part, by their numbers.
+    /// Returns the CPUs that take part, by their numbers.
     pub fn members(&self) -> impl Iterator<Item = u32> {
         self.members.iter().map(|member| member.cpu.index)
     }
@@ -89,7 +89,7 @@ impl Blackout {
         self.first_nmi_us
     }
 
-    /// The CPU `index` runs the old image again, or has never left it.
+    /// Notes that the CPU `index` runs the old image again, or has never left it.
     pub(crate) fn note_back(&self, index: u32, now: u64) {
         self.returned.fetch_max(now, Ordering::AcqRel);
         if let Some(member) = self.member(index) {

@@ -5,7 +5,7 @@
 //! NotWanted
 //! Awaiting ─ confirmed ▶ Confirmed
 //!    └ deadline ▶ Returning ─ all CPUs commit ▶ (the image before runs)
-//!                     ├ refused, for now ▶ Returning, tried again after a while, so many times
+//!                     ├ refused, for now ▶ Returning, tried again after a while, a limited number of times
 //!                     └ refused ▶ Stayed
 //! ```
 //!
@@ -24,7 +24,7 @@ const SECOND_US: u64 = 1_000_000;
 /// The state of the confirmation in the image that runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Confirmation {
-    /// None is wanted.
+    /// No confirmation is required.
     #[default]
     NotWanted,
     /// A client is to confirm until this time, in ticks.
@@ -36,7 +36,7 @@ pub enum Confirmation {
     Returning {
         /// The attempts that are left, the one under way included.
         attempts: u32,
-        /// When the next one is due, in ticks; `None`: one is under way.
+        /// Time of the next one, in ticks; `None`: one is under way.
         next: Option<u64>,
     },
     /// A client has confirmed.
@@ -48,7 +48,7 @@ pub enum Confirmation {
 /// Why a confirmation is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TooLate {
-    /// None is wanted.
+    /// No confirmation is required.
     NotWanted,
     /// The host returns already.
     Returning,
@@ -57,7 +57,7 @@ pub enum TooLate {
 }
 
 impl Confirmation {
-    /// The state at the begin of an image that is to be confirmed within so many seconds.
+    /// Returns the state at the start of an image that is to be confirmed within this many seconds.
     #[must_use]
     pub fn begin(seconds: Option<u32>, clock: &impl Clock) -> Self {
         seconds.map_or(Self::NotWanted, |seconds| {
@@ -66,10 +66,10 @@ impl Confirmation {
         })
     }
 
-    /// A client confirms. Returns whether that is news.
+    /// Confirms for a client. Returns whether it was not confirmed before.
     ///
     /// # Errors
-    /// Nobody waits for it.
+    /// [`TooLate`]: the host does not wait for one.
     pub fn confirm(&mut self) -> Result<bool, TooLate> {
         match self {
             Self::Awaiting { .. } => {
@@ -112,8 +112,8 @@ impl Confirmation {
         !is_busy
     }
 
-    /// The attempt of [`Self::turn`] was refused; `is_final`: another one would be, too. Returns whether the host stays
-    /// for good.
+    /// Notes that the attempt of [`Self::turn`] was refused; `is_final`: another one would be, too. Returns whether the
+    /// host stays for good.
     pub fn fail(&mut self, clock: &impl Clock, is_final: bool) -> bool {
         let Self::Returning { attempts, next: None } = *self else { return false };
         let attempts = attempts.saturating_sub(1);

@@ -2,9 +2,8 @@
 //! Descriptors that a CPU between two images has loaded from its page: GDT, TSS, and the registers (GDTR, IDTR) by
 //! which it finds them.
 //!
-//! No mask holds back an NMI or a machine check. So whatever IDT is loaded, the stacks that its gates name are in the
-//! loaded TSS. While the page's TSS is loaded, that is the page's to ensure, for both IDTs
-//! (`tests/way_back` tries each instruction).
+//! NMIs and machine checks cannot be masked. So the loaded TSS always has the stacks that the gates of the loaded IDT
+//! name. While the page's TSS is loaded, the page ensures that for both IDTs (`tests/way_back` tries each instruction).
 
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU8, AtomicU64};

@@ -17,7 +17,7 @@ pub struct Drafts<E> {
 }
 
 impl<E> Drafts<E> {
-    /// These CPUs are to save. The caller makes that known to them, then calls [`Self::begin`].
+    /// Creates the state for these CPUs, which are to save. The caller notifies them, then calls [`Self::begin`].
     #[must_use]
     pub fn new(cpus: impl Iterator<Item = Cpu>) -> Self {
         Self { all: cpus.map(|cpu| (cpu, None)).collect(), remind_at: 0 }
@@ -28,14 +28,14 @@ impl<E> Drafts<E> {
         self.interrupt_missing(platform);
     }
 
-    /// The CPU `index` has saved, or could not. The first outcome counts.
+    /// Notes that the CPU `index` has saved, or could not. The first outcome counts.
     pub fn note(&mut self, index: u32, outcome: Result<(), E>) {
         if let Some((_, noted)) = self.all.iter_mut().find(|(cpu, _)| cpu.index == index) {
             noted.get_or_insert(outcome);
         }
     }
 
-    /// `None` while not all have saved; then the first problem, if there is one.
+    /// Returns `None` while not all have saved; then the first problem, if there is one.
     pub fn poll(&mut self, platform: &impl Platform) -> Option<Result<(), &E>> {
         if self.all.iter().any(|(_, outcome)| outcome.is_none()) {
             if platform.now() >= self.remind_at {

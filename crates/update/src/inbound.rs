@@ -6,7 +6,7 @@
 //!                       │ fails: gives the CPU up   └─ rolled back, or late ──▶ GoBack
 //! ```
 //!
-//! The CPU that restores last commits. From the commit on the old image has no say.
+//! The CPU that restores last commits. From the commit on the old image decides nothing.
 
 use crate::platform::Platform;
 use crate::takeover::{Takeover, Verdict};
@@ -41,18 +41,18 @@ enum State {
 }
 
 impl Inbound {
-    /// The CPU `index` has arrived.
+    /// Begins for the CPU `index`, which has arrived.
     #[must_use]
     pub fn begin(index: u32) -> Self {
         Self { index, state: State::Arrived }
     }
 
-    /// All that this CPU carries has been restored.
+    /// Notes that the CPU has restored all of its slots.
     pub fn restored(&mut self) {
         self.state = State::Restored;
     }
 
-    /// The next act. Allocates nothing, waits for no lock, and returns at once.
+    /// Returns the next act. Allocates nothing, waits for no lock, and returns at once.
     pub fn next(&mut self, words: &Takeover, platform: &impl Platform) -> Act {
         match self.state {
             State::Arrived => Act::Restore,

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::platform::Clock;
 
-/// An NMI may come so long after it was sent: a CPU of an emulator waits for a core meanwhile.
+/// The longest time from sending an NMI until it comes: a CPU of an emulator waits for a core meanwhile.
 const LATEST_US: u64 = 1_000_000;
 
 /// The NMIs that may arrive.
@@ -25,37 +25,37 @@ pub struct ExpectedNmis {
 /// The actions of an NMI's handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// It may be one that this image has sent: nobody else need search for its cause.
+    /// It may be one that this image has sent: no other handler need search for its cause.
     pub is_expected: bool,
-    /// The watchdog is to be armed again for so many microseconds.
+    /// The watchdog is to be armed again for this many microseconds.
     pub arm_again_us: Option<u64>,
 }
 
 impl ExpectedNmis {
-    /// None.
+    /// Creates it without any.
     #[must_use]
     pub const fn new() -> Self {
         Self { until: AtomicU64::new(0), armed_us: AtomicU64::new(0) }
     }
 
-    /// The caller is about to send one.
+    /// Notes that the caller is about to send one.
     pub fn expect(&self, clock: &impl Clock) {
         self.expect_in(0, clock);
     }
 
-    /// The caller is about to arm the watchdog, which sends one to the leader after so long.
+    /// Notes that the caller is about to arm the watchdog, which sends one to the leader after this time.
     pub fn arm(&self, us: u64, clock: &impl Clock) {
         self.expect_in(us, clock);
         self.armed_us.store(us, Ordering::Release);
     }
 
-    /// The caller is about to disarm the watchdog. One that has gone off may still be on its way.
+    /// Notes that the caller is about to disarm the watchdog. One that has gone off may still be on its way.
     pub fn disarm(&self, clock: &impl Clock) {
         self.armed_us.store(0, Ordering::Release);
         self.expect_in(0, clock);
     }
 
-    /// An NMI has come. For its handler: takes no lock.
+    /// Claims an NMI that has come. For its handler: takes no lock.
     pub fn claim(&self, is_leader: bool, clock: &impl Clock) -> Claim {
         let armed_us = self.armed_us.load(Ordering::Acquire);
         let arm_again_us = (armed_us != 0 && is_leader).then_some(armed_us);

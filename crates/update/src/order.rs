@@ -96,7 +96,7 @@ impl<R: Copy, P> Order<R, P> {
         }
     }
 
-    /// The request that the new image is to answer if all CPUs commit.
+    /// Returns the request that the new image is to answer if all CPUs commit.
     pub fn request(&self) -> Option<R> {
         match self {
             Self::Ready { request, .. } | Self::Returning { request } => Some(*request),

@@ -10,7 +10,7 @@
 //!
 //! Each wait has a limit: beyond the deadline the waiting CPU rolls back ([`Takeover::roll_back`]), and so ends the
 //! waits of all others. A CPU that runs the new image then is fetched by NMIs. Which of commit and roll-back comes
-//! first is decided by one word; a CPU acts on what that holds, never on what it wanted.
+//! first is decided by one word; a CPU acts on its value, never on the CPU's own attempt.
 
 use crate::blackout::{Blackout, NMI_INTERVAL_US};
 use crate::platform::{Platform, Problem};
@@ -21,7 +21,7 @@ use crate::trial::Stamp;
 /// VMRUN with a virtual interrupt changes the CPU's pending requests there without the lock under which other CPUs add
 /// to them.
 const REMINDER_US: u64 = 1_000;
-/// After so many NMIs a CPU is lost, and the host with it: its guests can neither go on nor be left.
+/// NMIs after which a CPU is lost, and the host with it: its guests can neither go on nor be left.
 const MOST_NMIS: u32 = 2_000;
 
 /// The caller's next action.
@@ -85,13 +85,13 @@ enum State {
 }
 
 impl Outbound {
-    /// The CPU `index` comes to the blackout; `None` if it does not take part, or has been there.
+    /// Begins the blackout of the CPU `index`; `None` if it does not take part, or has been there.
     #[must_use]
     pub fn begin(index: u32, blackout: &Blackout) -> Option<Self> {
         Self::enter(index, blackout, false)
     }
 
-    /// Likewise for a rehearsal: the CPU does all that it does in a blackout while guests run on others, up to the
+    /// Begins a rehearsal: the CPU does all that it does in a blackout while guests run on others, up to the
     /// switch, and stays.
     #[must_use]
     pub fn rehearse(index: u32, blackout: &Blackout) -> Option<Self> {
@@ -102,17 +102,17 @@ impl Outbound {
         blackout.admit(index).then_some(Self { index, is_rehearsal, state: State::Begun })
     }
 
-    /// All has been saved, or not.
+    /// Notes that all has been saved, or not.
     pub fn saved(&mut self, is_saved: bool) {
         self.state = State::Saved(is_saved);
     }
 
-    /// The CPU runs the old image again.
+    /// Notes that the CPU runs the old image again.
     pub fn returned(&mut self, back: Back) {
         self.state = State::Returned(back);
     }
 
-    /// The next act. Allocates nothing, waits for no lock, and returns at once.
+    /// Returns the next act. Allocates nothing, waits for no lock, and returns at once.
     pub fn next(&mut self, blackout: &Blackout, words: &Takeover, platform: &impl Platform) -> Act {
         let (state, act) = match self.state {
             State::Begun => {
@@ -142,7 +142,7 @@ impl Outbound {
         act
     }
 
-    /// Waits until all CPUs have stopped: only then does nobody change what is to be saved.
+    /// Waits until all CPUs have stopped: only then does no CPU change the state that is to be saved.
     fn stopped(&self, remind_at: u64, blackout: &Blackout, words: &Takeover, platform: &impl Platform) -> (State, Act) {
         match words.may_save() {
             Way::Go => (State::Saving, Act::Save),
@@ -191,7 +191,7 @@ impl Outbound {
         is_late
     }
 
-    /// The new image has the CPU again unless all go back: what has been committed cannot be ended any more.
+    /// Gives the CPU to the new image again, unless all go back: a committed update cannot be ended any more.
     fn judge(&self, back: Back, words: &Takeover, platform: &impl Platform) -> (State, Act) {
         let verdict = match back {
             Back::Interrupt => Verdict::Open,
@@ -238,7 +238,7 @@ impl Outbound {
     }
 }
 
-/// The first CPU that is back fetches the others.
+/// Has the first CPU that is back fetch the others.
 fn home(blackout: &Blackout, words: &Takeover, platform: &impl Platform) -> (State, Act) {
     if words.is_back() {
         let next = platform.now() + platform.ticks(blackout.first_nmi_us());
@@ -247,7 +247,7 @@ fn home(blackout: &Blackout, words: &Takeover, platform: &impl Platform) -> (Sta
     finish(blackout, platform)
 }
 
-/// The leader answers the request once all are back.
+/// Has the leader answer the request once all are back.
 fn finish(blackout: &Blackout, platform: &impl Platform) -> (State, Act) {
     platform.interrupt(blackout.leader());
     (State::Done, Act::Done)

@@ -30,7 +30,7 @@ pub struct Now {
     pub has_orders: bool,
 }
 
-/// The flags of a guest for a reader of this version; `is_held`: it is paused for a reader.
+/// Returns the flags of a guest for a reader of this version; `is_held`: it is paused for a reader.
 #[must_use]
 pub fn flags(run: Option<Run>, is_held: bool, version: u32) -> u32 {
     let held = if version >= HELD_SINCE && is_held { guest_flag::IS_HELD } else { 0 };

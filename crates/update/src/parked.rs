@@ -10,12 +10,12 @@ use handover::record::Record;
 
 /// Mailboxes in the switch pages, which the image before has built.
 pub trait Mailboxes {
-    /// One of them.
+    /// A mailbox.
     type Mailbox: Copy;
     /// The reason why a CPU cannot be taken from its mailbox.
     type Error;
 
-    /// The mailbox at this physical address, if one can be there.
+    /// Returns the mailbox at this physical address, if one can be there.
     fn at(&self, address: u64) -> Option<Self::Mailbox>;
     /// Checks that the CPU with this APIC identifier waits there.
     ///
@@ -37,11 +37,11 @@ pub enum LeftOut<E> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OtherVersion(pub u32);
 
-/// By the place in `ids`, the APIC identifiers of this machine's CPUs: identifier and mailbox of each that is parked.
+/// Identifier and mailbox of each parked CPU, by its place in `ids`, the APIC identifiers of this machine's CPUs.
 pub type Parked<M> = Vec<Option<(u32, M)>>;
 
-/// Finds the parked CPUs. `leave_out` gets each that is left out, by its APIC identifier. `version`: of the mailboxes
-/// that this image knows.
+/// Finds the parked CPUs. `leave_out` gets each that is left out, by its APIC identifier. `version` is that of the
+/// mailboxes that this image knows.
 ///
 /// # Errors
 /// The mailboxes have another version.
@@ -71,17 +71,17 @@ pub fn find<M: Mailboxes>(
     Ok(parked)
 }
 
-/// The place of the last CPU that is parked; `None` if none is.
+/// Returns the place of the last CPU that is parked; `None` if none is.
 pub fn last<M>(parked: &[Option<(u32, M)>]) -> Option<u32> {
     parked.iter().rposition(Option::is_some).and_then(|place| u32::try_from(place).ok())
 }
 
-/// APIC identifiers of parked CPUs that are not `online`: they still wait in the switch pages.
+/// Returns the APIC identifiers of parked CPUs that are not `online`: they still wait in the switch pages.
 pub fn left_behind(record: &Record<'_>, online: &[u32]) -> Vec<u32> {
     all(record).map(|(apic_id, _)| apic_id).filter(|apic_id| !online.contains(apic_id)).collect()
 }
 
-/// Identifier and mailbox address of each CPU that the image before reports parked.
+/// Returns identifier and mailbox address of each CPU that the image before reports parked.
 fn all(record: &Record<'_>) -> impl Iterator<Item = (u32, u64)> {
     let parked = |state: u32| state == CpuState::Parked as u32;
     let cpus = record.cpus.iter().filter(move |cpu| parked(cpu.state.get()));

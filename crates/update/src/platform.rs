@@ -2,8 +2,8 @@
 //! The machine as the protocol sees it, on the CPU that runs it: the hypervisor implements it with a few instructions
 //! each, tests with simulated CPUs.
 //!
-//! What takes longer (to save guests, to lend the CPU to the new image) is no call: the state machines ask for it by
-//! the act that they return, and are given the result. So a test can stop a CPU before, amid and after each of them.
+//! Longer work (to save guests, to lend the CPU to the new image) is no call: the state machines request it by the act
+//! that they return, and receive the result. So a test can stop a CPU before, amid and after each of them.
 
 use crate::trial::Stamp;
 
@@ -27,7 +27,7 @@ pub enum Problem {
 
 /// The clock of all CPUs.
 pub trait Clock {
-    /// The time in ticks.
+    /// Returns the time in ticks.
     fn now(&self) -> u64;
     /// Microseconds in ticks.
     fn ticks(&self, us: u64) -> u64;

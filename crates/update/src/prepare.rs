@@ -11,7 +11,7 @@
 
 use crate::platform::Clock;
 
-/// The longest slice: guests on this CPU wait for so long.
+/// The longest slice: guests on this CPU wait for this time.
 pub const SLICE_US: u64 = 250;
 /// Time in µs for which guests run before the next slice.
 const PAUSE_US: u64 = 250;
@@ -96,7 +96,7 @@ pub enum Failure {
 pub struct Preparation {
     /// Until when drafts may be missing; `None` once they are not.
     drafts_until: Option<u64>,
-    /// The watchdog goes off so long after the begin of a slice.
+    /// Time from the begin of a slice until the watchdog goes off.
     watchdog_us: u64,
     spent: u64,
     slices: u32,
@@ -105,7 +105,7 @@ pub struct Preparation {
 }
 
 impl Preparation {
-    /// CPUs have just been ordered to save their drafts. `watchdog_us` of a slice later the watchdog ends it.
+    /// Begins once CPUs have been ordered to save their drafts. `watchdog_us` of a slice later the watchdog ends it.
     #[must_use]
     pub fn begin(watchdog_us: u64, clock: &impl Clock) -> Self {
         let drafts_until = Some(clock.now() + clock.ticks(DRAFTS_LIMIT_US));
@@ -158,13 +158,13 @@ impl Preparation {
         }
     }
 
-    /// Returns whether an NMI that ends a slice is the watchdog's: an earlier one belongs to somebody else.
+    /// Returns whether an NMI that ends a slice is the watchdog's: an earlier one has another cause.
     #[must_use]
     pub fn is_watchdog(&self, began: u64, ended: u64, clock: &impl Clock) -> bool {
         ended - began >= clock.ticks(self.watchdog_us / 2)
     }
 
-    /// A slice has ended, from and until when.
+    /// Notes the end of a slice, with its begin and end.
     pub fn end_slice(&mut self, began: u64, ended: u64, end: SliceEnd, clock: &impl Clock) -> Progress {
         self.spent += ended - began;
         self.slices += 1;

@@ -6,14 +6,14 @@
 //! ```
 //!
 //! A CPU that was left behind halts in the switch pages: an NMI would make it read its mailbox there, so it is reset
-//! before they are anybody's. The log is read before its memory is free. The hand-over block, which names all the
+//! before they have another owner. The log is read before its memory is free. The hand-over block, which names all the
 //! others, is the last.
 
 use alloc::vec::Vec;
 
 use handover::layout::Purpose;
 
-/// The purposes whose memory is freed, in this order.
+/// The purposes of memory that is freed, in this order.
 const PURPOSES: [Purpose; 4] = [Purpose::SwitchPages, Purpose::Log, Purpose::Blocks, Purpose::Record];
 
 /// The caller's next action.
@@ -35,7 +35,7 @@ pub struct Release {
 }
 
 impl Release {
-    /// Begins; every CPU that takes part is online. `left_behind`: see [`crate::parked::left_behind`].
+    /// Begins once every CPU that takes part is online. `left_behind`: see [`crate::parked::left_behind`].
     #[must_use]
     pub fn begin(left_behind: Vec<u32>) -> Self {
         Self { left_behind, step: 0 }
@@ -45,7 +45,7 @@ impl Release {
 impl Iterator for Release {
     type Item = Act;
 
-    /// The next act; `None` once nothing is left.
+    /// Returns the next act; `None` once nothing is left.
     fn next(&mut self) -> Option<Act> {
         let resets = self.left_behind.iter().map(|apic_id| Act::Reset(*apic_id));
         let frees = PURPOSES.iter().map(|purpose| Act::Free(*purpose));

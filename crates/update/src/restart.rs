@@ -3,14 +3,14 @@
 //!
 //! ```text
 //! PrintLog ─▶ StopGuests ─▶ Park ─▶ each other CPU parks, or is lost at the deadline ─▶ ResetAbsent
-//!   guests run                                                                             │ nobody writes any more
+//!   guests run                                                                             │ no guest writes any more
 //!                              Leave ◀─ WriteRecord ◀─ EndLog ◀─ CheckImage ◀─ SendOutput ◀┘
 //! ```
 //!
 //! The image is checked here only where its slot was not locked when it was staged ([`crate::stage::Policy`]).
 //!
-//! What guests have written is sent last only once all other CPUs have parked: until then guests there write on. The
-//! log is printed to its end after everything that may log.
+//! Guests' output is sent last only once all other CPUs have parked: until then guests there write on. The log is
+//! printed to its end after everything that may log.
 
 use crate::platform::{Cpu, Platform};
 
@@ -35,13 +35,13 @@ pub enum Act {
     Lose(Cpu),
     /// Sends INIT to CPUs that are offline.
     ResetAbsent,
-    /// Sends what guests have written, and takes down how the conversation with the operator stands.
+    /// Sends guests' output, and records the state of the exchange with the operator.
     SendOutput,
     /// Checks the new image once more: it may have been written to since it was hashed.
     CheckImage,
     /// Prints the log to its end.
     EndLog,
-    /// Writes what the new image needs to know.
+    /// Writes the record for the new image.
     WriteRecord,
     /// Goes to the new image.
     Leave,
@@ -76,13 +76,14 @@ enum State {
 }
 
 impl Departure {
-    /// Nothing has been done. `is_checked_again`: the policy demands [`Act::CheckImage`].
+    /// Begins a departure. `is_checked_again`: the policy demands [`Act::CheckImage`].
     #[must_use]
     pub fn begin(is_checked_again: bool) -> Self {
         Self { is_checked_again, state: State::Begun }
     }
 
-    /// The next act. `others`: all other CPUs, always in the same order. Allocates nothing and waits for no lock.
+    /// Returns the next act. `others`: all other CPUs, always in the same order. Allocates nothing and waits for no
+    /// lock.
     pub fn next(
         &mut self,
         platform: &impl Platform,

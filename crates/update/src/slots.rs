@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The slots that a CPU restores in the new image, in three passes: vCPUs, and devices of guests whose home it is.
+//! The slots that a CPU restores in the new image, in three passes: vCPUs, and devices of guests that it is home to.
 //!
-//! | when | from | then |
+//! | pass | source | result |
 //! |---|---|---|
 //! | verified | drafts | each vCPU is saved again and compared; it stays in its slot |
 //! | rehearsed | drafts | vCPUs are taken, and [put back](Slots::put_back) |
-//! | restored in the blackout | what was saved last | vCPUs are taken for good |
+//! | restored in the blackout | the state saved last | vCPUs are taken for good |
 //!
 //! A vCPU that cannot be restored stays in its slot: no CPU ever takes one that is not restored, or takes one twice.
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the next image is staged while guests run: in which order, and which steps the policy and the reason demand.
+//! The staging of the next image while guests run: the order of its steps, and which of them the policy and the reason
+//! demand.
 //!
 //! ```text
 //! place   describe ─▶ admit ─▶ seal ─▶ allocate ─▶ copy ─▶ lock (policy)
@@ -16,7 +17,7 @@ use handover::MAX_RECORD_BYTES;
 
 use crate::needs::will_fit;
 
-/// What the host demands of an image before it trusts it.
+/// The checks that an image must pass before the host trusts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// It is hashed, and judged by its seal.
@@ -25,7 +26,7 @@ pub struct Policy {
     pub is_locked: bool,
 }
 
-/// What a slot for an image is made of.
+/// The parts of a slot for an image.
 pub trait Placer {
     /// An image as its file describes it.
     type Image;
@@ -74,7 +75,7 @@ pub struct Placed<I, S> {
     pub image: I,
     /// Its slot.
     pub slot: S,
-    /// How many bytes of its file are hashed; 0 where it is not checked and has no seal.
+    /// Bytes of its file that are hashed; 0 where it is not checked and has no seal.
     pub sealed_bytes: u64,
 }
 
@@ -105,7 +106,7 @@ pub fn hash(policy: Policy, slice: impl FnOnce() -> bool) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
-/// What is staged, and the steps to it. Dropped, it gives back what it has.
+/// A staged image, and the steps to it. Its drop frees its memory.
 pub trait Stager: Sized {
     /// An image that is hashed.
     type Placed;
@@ -115,13 +116,13 @@ pub trait Stager: Sized {
     type Memory;
     /// Copies of the new image's file and of this one's.
     type Files;
-    /// What is handed over of the host and of guests.
+    /// The hand-over state of the host and of guests.
     type State;
     /// The file with the new image.
     type Source;
     /// All of it.
     type HandOver: HandOver<Source = Self::Source, Error = Self::Error>;
-    /// Why there is no restart and no update.
+    /// The reason why there is no restart and no update.
     type Error: From<TooLarge>;
 
     /// Checks that every guest can stop at once.
@@ -162,7 +163,7 @@ pub trait Stager: Sized {
     /// A guest cannot be handed over.
     fn pack(&mut self, version: u32) -> Result<Self::State, Self::Error>;
     /// Puts all of it together.
-    fn assemble(self, goods: Goods<Self>) -> Self::HandOver;
+    fn assemble(self, parts: Parts<Self>) -> Self::HandOver;
     /// Returns the file.
     fn into_source(self) -> Self::Source;
 }
@@ -197,9 +198,9 @@ pub trait HandOver {
     fn into_source(self) -> Self::Source;
 }
 
-/// What a hand-over is put together from.
+/// The parts of a hand-over.
 #[derive(Debug)]
-pub struct Goods<S: Stager> {
+pub struct Parts<S: Stager> {
     /// The new image.
     pub next: S::Trusted,
     /// The hand-over version that is written.
@@ -210,7 +211,7 @@ pub struct Goods<S: Stager> {
     pub staging_memory: Option<S::Memory>,
     /// In an update, the images' files.
     pub files: Option<S::Files>,
-    /// What is handed over of the host and of guests.
+    /// The hand-over state of the host and of guests.
     pub state: S::State,
 }
 
@@ -229,18 +230,18 @@ pub fn finish<S: Stager>(
     policy: Policy,
     is_update: bool,
 ) -> Result<Staged<S>, Refused<S>> {
-    let goods = match gather(&mut stager, placed, policy, is_update) {
-        Ok(goods) => goods,
+    let parts = match gather(&mut stager, placed, policy, is_update) {
+        Ok(parts) => parts,
         Err(error) => return Err((error, stager.into_source())),
     };
-    let mut hand_over = stager.assemble(goods);
+    let mut hand_over = stager.assemble(parts);
     match prepare_switch(&mut hand_over) {
         Ok(switch_pages) => Ok((hand_over, switch_pages)),
         Err(error) => Err((error, hand_over.into_source())),
     }
 }
 
-fn gather<S: Stager>(stager: &mut S, placed: S::Placed, policy: Policy, is_update: bool) -> Result<Goods<S>, S::Error> {
+fn gather<S: Stager>(stager: &mut S, placed: S::Placed, policy: Policy, is_update: bool) -> Result<Parts<S>, S::Error> {
     stager.check_guests()?;
     let next = if policy.is_checked { stager.judge(placed)? } else { stager.trust_unchecked(placed) };
     let version = stager.version(&next)?;
@@ -248,7 +249,7 @@ fn gather<S: Stager>(stager: &mut S, placed: S::Placed, policy: Policy, is_updat
     let staging_memory = if is_update { Some(stager.allocate_staging_memory()?) } else { None };
     let files = if is_update { Some(stager.copy_files()?) } else { None };
     let state = stager.pack(version)?;
-    Ok(Goods { next, version, record, staging_memory, files, state })
+    Ok(Parts { next, version, record, staging_memory, files, state })
 }
 
 fn prepare_switch<H: HandOver<Error: From<TooLarge>>>(hand_over: &mut H) -> Result<H::SwitchPages, H::Error> {

@@ -9,7 +9,7 @@
 //!
 //! One word decides, once: the CPU that restores last commits, the CPU that loses patience or fails rolls back, and one
 //! of them wins. A CPU acts on what the word states, never on what it tried to make it state. So none goes on in the
-//! new image while another goes back, whatever the order in which they look.
+//! new image while another goes back, in any order in which they read it.
 //!
 //! Two images, perhaps of different versions, use the same words: [`crate::trial::VERSION`] counts for them, too.
 
@@ -63,7 +63,7 @@ impl Takeover {
     pub const VERDICT_OFFSET: usize = core::mem::offset_of!(Self, verdict);
 
     const_new! {
-        /// One that nobody takes part in.
+        /// One without members.
         {
             Self {
                 verdict: AtomicU32::new(ROLLED_BACK),
@@ -78,7 +78,8 @@ impl Takeover {
         }
     }
 
-    /// So many CPUs will take part, and nobody waits beyond `deadline`; before any of them does.
+    /// Begins a takeover of `members` CPUs, none of which waits beyond `deadline`. Called before any of them takes
+    /// part.
     pub fn begin(&self, members: u32, deadline: u64) {
         self.members.store(members, Ordering::Relaxed);
         self.deadline.store(deadline, Ordering::Relaxed);
@@ -98,7 +99,7 @@ impl Takeover {
         self.deadline.load(Ordering::Relaxed)
     }
 
-    /// A CPU has left its guests: from here on it changes nothing of theirs.
+    /// Notes that a CPU has left its guests: from here on it changes nothing of theirs.
     pub fn has_stopped(&self) {
         self.stopped.fetch_add(1, Ordering::AcqRel);
     }
@@ -108,7 +109,7 @@ impl Takeover {
         self.way(&self.stopped)
     }
 
-    /// A CPU has saved its guests; all that it wrote before is seen by the CPU that goes.
+    /// Notes that a CPU has saved its guests. The CPU that goes sees all that it wrote before.
     pub fn has_saved(&self) {
         self.saved.fetch_add(1, Ordering::AcqRel);
     }
@@ -128,7 +129,7 @@ impl Takeover {
         }
     }
 
-    /// A CPU has restored its guests in the new image. The last one to do so commits; what holds then is
+    /// Notes that a CPU has restored its guests in the new image. The last one to do so commits; the verdict then is
     /// returned.
     pub fn has_restored(&self) -> Verdict {
         if self.restored.fetch_add(1, Ordering::AcqRel) + 1 == self.members() {
@@ -138,7 +139,7 @@ impl Takeover {
         }
     }
 
-    /// A CPU has failed, or lost patience. What holds then is returned.
+    /// Rolls back for a CPU that has failed or lost patience. Returns the verdict that holds then.
     pub fn roll_back(&self, cpu: u32) -> Verdict {
         let held = self.decide(ROLLED_BACK);
         if held == Verdict::RolledBack {
@@ -157,17 +158,17 @@ impl Takeover {
         }
     }
 
-    /// A CPU is back in the old image, or has never left it. Returns whether it is the first.
+    /// Notes that a CPU is back in the old image, or has never left it. Returns whether it is the first.
     pub fn is_back(&self) -> bool {
         self.back.fetch_add(1, Ordering::AcqRel) == 0
     }
 
-    /// Returns whether all are.
+    /// Returns whether all are back.
     pub fn are_all_back(&self) -> bool {
         self.back.load(Ordering::Acquire) >= self.members()
     }
 
-    /// The CPU that rolled back, if somebody did.
+    /// Returns the CPU that rolled back, if one did.
     pub fn blamed(&self) -> Option<u32> {
         self.blamed.load(Ordering::Relaxed).checked_sub(1)
     }

@@ -13,7 +13,7 @@ fn begun(members: u32) -> Arc<Takeover> {
 }
 
 #[test]
-fn nobody_saves_before_all_have_stopped_and_what_they_left_is_seen() {
+fn no_cpu_saves_before_all_have_stopped_and_their_state_is_seen() {
     loom::model(|| {
         let (takeover, left) = (begun(2), Arc::new(AtomicU32::new(0)));
         let (other, others) = (takeover.clone(), left.clone());
@@ -31,7 +31,7 @@ fn nobody_saves_before_all_have_stopped_and_what_they_left_is_seen() {
 }
 
 #[test]
-fn nobody_goes_on_before_all_have_come_so_far() {
+fn no_cpu_goes_on_before_all_have_come_so_far() {
     loom::model(|| {
         let takeover = begun(2);
         assert_eq!(takeover.members(), 2);
@@ -96,6 +96,6 @@ fn who_has_not_left_stays_after_a_roll_back() {
 }
 
 #[test]
-fn before_it_has_begun_nobody_goes() {
+fn before_it_has_begun_no_cpu_goes() {
     loom::model(|| assert_eq!(Takeover::new().may_save(), Way::Stay));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A CPU's page between two images, while the new one is on trial: the old image can take the CPU back at
-//! any time, whatever the new one does with it.
+//! A CPU's page between two images, while the new one is on trial: the old image can regain the CPU at any time,
+//! for any action of the new one.
 //!
 //! ```text
 //! old image ──resume──▶ new image's registers ─ ─ any interrupt, exception or NMI, or the new image's own word ─ ─▶ old image
@@ -8,8 +8,8 @@
 //!
 //! The page holds both images' registers, and a GDT, a TSS and stacks for traps that belong to neither. The switch
 //! page's code exchanges the registers (`hypervisor/src/arch/switch_pages.S`); under its IDT every trap leads back to
-//! the old image, with the reason in the page. The new image speaks by [`SPEAK_VECTOR`], with what it says in RDI and
-//! RSI.
+//! the old image, with the reason in the page. The new image speaks by [`SPEAK_VECTOR`], with its message in RDI
+//! and RSI.
 //!
 //! The page's TSS is loaded while either IDT is: for a few instructions the old image's, and the new one's once that
 //! has taken over. So it names stacks for the gates of all three ([`TrialPage::set_interrupt_stack`]):
@@ -164,7 +164,7 @@ pub struct TrialPage {
     pub old_task: AtomicU64,
     /// A self-test: the CPU waits at this fault point; 0 at none.
     pub wait_step: AtomicU64,
-    /// Until an NMI or a machine check interrupts it, or for so many ticks.
+    /// The longest wait in ticks, if no NMI or machine check interrupts it.
     pub wait_ticks: AtomicU64,
     /// The number of its waits.
     pub waits: AtomicU64,

@@ -35,7 +35,7 @@ fn the_flags_of_an_nmi_are_where_the_cpu_pushes_them() {
     assert!(page.were_interrupts_masked());
 }
 
-/// The stacks of the TSS as a CPU reads them: seven unaligned quadwords from offset 36 on.
+/// Returns the stacks of the TSS as a CPU reads them: seven unaligned quadwords from offset 36 on.
 fn interrupt_stacks(page: &TrialPage) -> [u64; 7] {
     let bytes: std::vec::Vec<u8> =
         page.tss.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();

@@ -31,7 +31,7 @@ fn a_confirmed_update_stays_and_a_repeated_confirmation_is_no_error() {
 }
 
 #[test]
-fn one_that_nobody_confirms_returns_once() {
+fn an_unconfirmed_one_returns_once() {
     let mut state = begun(5);
     assert_eq!(state.alarm(), Some(5 * SECOND));
     assert!(state.turn(&at(5 * SECOND), false));
@@ -70,7 +70,7 @@ fn one_that_can_never_succeed_is_not() {
 }
 
 proptest! {
-    /// Whatever comes when: a confirmed host stays, and one that nobody confirms returns, or stays after at most ten
+    /// In any order of events, a confirmed host stays, and an unconfirmed one returns, or stays after at most ten
     /// attempts.
     #[test]
     fn every_history_ends(seconds in 1u32..100, steps in prop::collection::vec((0u64..3 * SECOND, 0u8..5), 0..200)) {

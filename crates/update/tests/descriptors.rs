@@ -17,7 +17,7 @@ const IDT: u64 = 0x1234_5678_9abc_d000;
 const SEGMENTS: [u64; 3] = [0, 0x00af_9b00_0000_ffff, 0x00cf_9300_0000_ffff];
 const OWN: OwnStacks = OwnStacks { nmi: 0xffff_8000_0000_1000, machine_check: 0xffff_8000_0000_2000 };
 
-/// A page of ones, prepared.
+/// Returns a page of ones, prepared.
 fn page(own: Option<OwnStacks>) -> Box<TrialPage> {
     let page = Box::new(TrialPage::zeroed());
     for word in page.tss.iter().chain(&page.gdt).chain(&page.gdtr).chain(&page.idtr).chain(&page.stamps) {

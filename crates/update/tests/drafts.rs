@@ -66,7 +66,7 @@ fn the_first_problem_is_reported_once_all_have_come() {
     drafts.note(5, Err("five"));
     drafts.note(3, Err("three"));
     drafts.note(3, Ok(()));
-    drafts.note(4, Err("nobody"));
+    drafts.note(4, Err("no draft"));
     assert_eq!(drafts.poll(&machine), None);
     drafts.note(0, Ok(()));
     assert_eq!(drafts.poll(&machine), Some(Err(&"three")));

@@ -65,7 +65,7 @@ impl World {
         Outbound::begin(index, &self.blackout).expect("it takes part")
     }
 
-    /// The next act that is not just to go on.
+    /// Returns the next act that is not just to go on.
     fn next(&self, way: &mut Outbound) -> Act {
         (0..10).map(|_| way.next(&self.blackout, &self.words, &self.machine)).find(|act| *act != Act::Continue).unwrap()
     }
@@ -131,7 +131,7 @@ fn a_cpu_waits_in_the_new_image_until_the_deadline_and_no_longer() {
     assert_eq!(world.words.blamed(), Some(1));
 }
 
-/// A CPU that has come back, and fetches the others from the new image.
+/// Returns a CPU that has come back, and fetches the others from the new image.
 fn fetching(world: &World, index: u32) -> Outbound {
     let mut way = world.enter(index);
     assert_eq!(world.next(&mut way), Act::LeaveGuests);
@@ -158,7 +158,7 @@ fn cpus_that_are_not_back_get_nmis_and_those_that_are_get_none() {
 }
 
 #[test]
-fn a_self_test_says_when_the_first_nmi_is_sent() {
+fn a_self_test_states_when_the_first_nmi_is_sent() {
     let mut world = World::new(2);
     world.blackout.set_first_nmi_us(20_000);
     let mut way = fetching(&world, 0);

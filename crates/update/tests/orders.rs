@@ -3,10 +3,10 @@
 
 use std::cell::Cell;
 
+use update::finish::{Finishing, Step};
 use update::order::{End, Order, Progress};
 use update::platform::Clock;
 use update::prepare::{self, Drafts, Failure, Preparation, SliceEnd, Turn};
-use update::settle::{Settling, Step};
 
 /// A tick is a microsecond.
 #[derive(Default)]
@@ -177,30 +177,30 @@ fn all_slices_together_have_a_limit() {
 #[test]
 fn what_is_left_is_done_step_by_step_with_guests_in_between() {
     let time = Time::default();
-    let mut settling = Settling::begin(&time);
+    let mut finishing = Finishing::begin(&time);
     let mut steps = Vec::new();
     while steps.last() != Some(&Step::Control) {
-        assert_eq!(settling.turn(&time, || true), None);
-        assert_eq!(settling.alarm(), time.now() + 200);
+        assert_eq!(finishing.turn(&time, || true), None);
+        assert_eq!(finishing.alarm(), time.now() + 200);
         time.pass(200);
-        steps.extend(settling.turn(&time, || true));
-        settling.end_step(&time);
+        steps.extend(finishing.turn(&time, || true));
+        finishing.end_step(&time);
     }
     let all = [Step::Memory, Step::Account, Step::Logs, Step::Console, Step::Consoles, Step::Cpus, Step::Control];
     assert_eq!(steps, all);
-    assert_eq!(settling.turn(&time, || true), None);
+    assert_eq!(finishing.turn(&time, || true), None);
 }
 
 #[test]
 fn the_old_images_memory_waits_for_every_cpu_but_not_for_ever() {
     let time = Time::default();
-    let mut settling = Settling::begin(&time);
+    let mut finishing = Finishing::begin(&time);
     time.pass(200);
-    assert_eq!((settling.turn(&time, || false), settling.alarm()), (None, 400));
+    assert_eq!((finishing.turn(&time, || false), finishing.alarm()), (None, 400));
     time.pass(2_000_000 - 201);
-    assert_eq!(settling.turn(&time, || false), None);
-    let mut exact = Settling::begin(&Time::default());
+    assert_eq!(finishing.turn(&time, || false), None);
+    let mut exact = Finishing::begin(&Time::default());
     assert_eq!(exact.turn(&Time(Cell::new(2_000_000)), || false), Some(Step::Memory));
     time.pass(200);
-    assert_eq!(settling.turn(&time, || panic!("it is too late to ask")), Some(Step::Memory));
+    assert_eq!(finishing.turn(&time, || panic!("it is too late to ask")), Some(Step::Memory));
 }

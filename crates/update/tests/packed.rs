@@ -42,7 +42,7 @@ fn each_change_is_noticed() {
 }
 
 #[test]
-fn a_reader_that_does_not_know_the_flag_is_not_told_that_a_guest_is_held() {
+fn a_reader_that_does_not_know_the_flag_does_not_see_that_a_guest_is_held() {
     assert_eq!(flags(Some(RUN), true, 4), guest_flag::HAS_RUN | guest_flag::IS_HELD);
     assert_eq!(flags(Some(RUN), true, 3), guest_flag::HAS_RUN);
     assert_eq!(flags(None, false, 4), 0);

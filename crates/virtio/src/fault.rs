@@ -6,7 +6,7 @@ use core::fmt;
 use crate::limits::{CHAIN_SEGMENTS, QUEUE_SIZE_MOST};
 use crate::memory::Outside;
 
-/// What a driver has done that no driver may do. The device needs a reset after any of these (section 2.1.2).
+/// A violation by a driver. The device needs a reset after any of these (section 2.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A ring, a descriptor table or a buffer is not all memory.

@@ -131,7 +131,7 @@ impl Driver {
         ram.set(AVAILABLE + 2, &self.available.to_le_bytes());
     }
 
-    /// Returns whether the device is to be notified of what has been added since the last call (2.7.13.4.1).
+    /// Returns whether the device is to be notified of chains added since the last call (2.7.13.4.1).
     pub fn notifies(&mut self, ram: &Ram) -> bool {
         let before = core::mem::replace(&mut self.notified, self.available);
         match self.options.has_event_index {

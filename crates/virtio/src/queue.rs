@@ -13,7 +13,7 @@ use crate::limits::QUEUE_SIZE_MOST;
 use crate::memory::Memory;
 use crate::rings::{self, Addresses, read_u16, write_u16};
 
-/// What a driver has negotiated about queues.
+/// The features that a driver has negotiated about queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// [`feature::INDIRECT_DESC`].
@@ -86,7 +86,7 @@ impl Queue {
         self.size
     }
 
-    /// How far the device is. What is completed and not published does not count.
+    /// How far the device is. A chain that is completed and not published does not count.
     pub fn progress(&self) -> Progress {
         self.progress
     }
@@ -142,7 +142,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Shows the driver what is completed. Returns whether it wants an interrupt for that.
+    /// Shows the driver the completed chains. Returns whether it wants an interrupt for that.
     ///
     /// # Errors
     /// [`Fault::Outside`] if a ring is not memory.

@@ -61,7 +61,7 @@ impl AccessSize {
         }
     }
 
-    /// All ones in this width: what a read of nothing returns on a PC.
+    /// All ones in this width: the value of a read that no device answers on a PC.
     pub const fn mask(self) -> u64 {
         match self {
             Self::Byte => 0xff,

@@ -91,7 +91,7 @@ impl DeliveryMode {
 pub enum Destination {
     /// The one with this identifier (all ones: every one).
     Physical(u32),
-    /// Those whose logical destination register matches.
+    /// The APICs with a matching logical destination register.
     Logical(u32),
     /// The sender.
     Itself,
@@ -104,7 +104,7 @@ pub enum Destination {
 /// An interrupt on its way to local APICs: from the IOAPIC, an MSI or another local APIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterruptMessage {
-    /// For whom.
+    /// The receivers.
     pub destination: Destination,
     /// Delivery mode.
     pub mode: DeliveryMode,

@@ -35,7 +35,7 @@ pub enum Exit {
     HostInterrupt,
     /// A physical NMI wants the host; it is still pending.
     HostNmi,
-    /// A machine check interrupted the guest. Nobody has handled it yet.
+    /// A machine check interrupted the guest. It has not been handled yet.
     MachineCheck,
     /// The guest executed VMCALL or VMMCALL.
     Hypercall,

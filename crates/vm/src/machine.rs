@@ -9,9 +9,9 @@
 //! next entry ◄── interrupts: the highest vector, or a window ◄── local APIC
 //! ```
 //!
-//! What belongs to one vCPU is in [`Cpu`] and needs no lock; what its CPUs share is in
-//! its [`Bus`]. Time, the console and the real alarm come from the [`Host`]. Whatever answers an exit has them all as
-//! one argument, a [`VcpuContext`](context::VcpuContext).
+//! The state of one vCPU is in [`Cpu`] and needs no lock; the state that its CPUs share is in its [`Bus`]. Time, the
+//! console and the real alarm come from the [`Host`]. The code that answers an exit has them all as one argument, a
+//! [`VcpuContext`](context::VcpuContext).
 
 mod activity;
 mod completion;
@@ -86,7 +86,7 @@ pub struct Machine<M> {
     has_misc_enable: bool,
     /// vCPUs that an interrupt from inside the guest can reach.
     alive: AtomicUsize,
-    /// vCPUs that have halted with interrupts off.
+    /// vCPUs that have halted with interrupts disabled.
     halted_for_good: AtomicUsize,
     /// LFENCE serializes on the host.
     lfence_serializes: bool,
@@ -201,7 +201,7 @@ impl<M: GuestMemory> Machine<M> {
 }
 
 impl Cpu {
-    /// A CPU after power-on whose time stamp counter starts at 0 when the host's is at `tsc_at_start`.
+    /// A CPU after power-on. Its time stamp counter starts at 0 when the host's is at `tsc_at_start`.
     /// Its exits are counted in `exits`, which others may read.
     pub fn new(
         apic_id: u32,
@@ -235,7 +235,7 @@ impl Cpu {
         }
     }
 
-    /// Returns what it does.
+    /// Returns its activity.
     pub fn activity(&self) -> Activity {
         self.activity
     }
@@ -245,7 +245,7 @@ impl Cpu {
         self.alarm
     }
 
-    /// Returns what is added to the host's time stamp counter.
+    /// Returns the offset that is added to the host's time stamp counter.
     pub fn tsc_offset(&self) -> u64 {
         self.tsc_offset
     }

@@ -70,7 +70,7 @@ pub trait VcpuState: 'static {
     fn gdtr(&self) -> TableRegister;
     /// The interrupt descriptor table's register.
     fn idtr(&self) -> TableRegister;
-    /// Returns what SWAPGS exchanges with the base of GS.
+    /// Returns the value that SWAPGS exchanges with the base of GS.
     fn kernel_gs_base(&self) -> u64;
     /// Current privilege level, 0–3.
     fn cpl(&self) -> u8;
@@ -106,20 +106,20 @@ pub trait VcpuState: 'static {
     /// Asks for (or withdraws) an exit when the guest writes its task priority (CR8).
     fn watch_task_priority(&mut self, wanted: bool);
     /// Asks for (or withdraws) an exit when the handler of an NMI ends, which runs now or is about to be entered: when
-    /// the guest is about to execute its IRET, or where the CPU tells the end of the handler, behind it.
+    /// the guest is about to execute its IRET, or where the CPU reports the end of the handler, behind it.
     fn watch_interrupt_return(&mut self, wanted: bool);
     /// Asks for (or withdraws) an exit when the guest raises a fault of whatever kind.
     fn watch_faults(&mut self, wanted: bool);
     /// Asks for (or withdraws) an exit before the guest reads its time stamp counter.
     fn watch_clock_reads(&mut self, wanted: bool);
-    /// Asks for (or withdraws) the count of the guest's time, for its own counters; so long as nobody asks it costs
-    /// nothing.
+    /// Asks for (or withdraws) the count of the guest's time, for its own counters; it costs nothing while no user
+    /// asks.
     fn count_time(&mut self, wanted: bool);
     /// The same for the host's counters.
     fn count_time_for_host(&mut self, wanted: bool);
-    /// Ticks of the time stamp counter that have passed in the guest while its time was counted, for whomever.
+    /// Ticks of the time stamp counter that have passed in the guest while its time was counted, for whichever user.
     fn guest_ticks(&self) -> u64;
-    /// Sets what is added to the time stamp counter as the guest reads it.
+    /// Sets the offset that is added to the time stamp counter as the guest reads it.
     fn set_tsc_offset(&mut self, ticks: u64);
     /// Starts again in `entry`: everything but the page attribute table, XCR0 and the time stamp counter.
     fn reset(&mut self, entry: &EntryState);
@@ -147,7 +147,7 @@ pub trait VcpuState: 'static {
     }
 }
 
-/// Everything a CPU starts with; what loaders produce.
+/// The state that a CPU starts with, as loaders produce it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryState {
     /// Instruction pointer.

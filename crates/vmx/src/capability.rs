@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a CPU's VMX allows and requires: its capability MSRs (appendix A).
+//! The capabilities and requirements of a CPU's VMX: its capability MSRs (appendix A).
 
 mod registers;
 

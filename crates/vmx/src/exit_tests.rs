@@ -107,7 +107,7 @@ fn a_port_access_names_port_width_and_where_execution_goes_on() {
 }
 
 #[test]
-fn an_ept_violation_tells_fetches_writes_reads_and_walks_apart() {
+fn an_ept_violation_distinguishes_fetches_writes_reads_and_walks() {
     let fault = |qualification| {
         let mut vmcs = left(reason::EPT_VIOLATION.into(), qualification);
         vmcs.write_64(Field64::GuestPhysicalAddress, 0xfee0_0020);
@@ -155,7 +155,7 @@ fn an_interrupt_is_pending_unless_the_exit_has_acknowledged_it() {
 }
 
 #[test]
-fn accesses_to_control_registers_are_told_apart() {
+fn accesses_to_control_registers_are_distinguished() {
     let access = |qualification| cause(reason::CONTROL_REGISTER, qualification);
     let own = Cause::ControlRegister;
     assert_eq!(access(0x900), own(ControlRegisterAccess::Write { register: 0, source: Gpr::R9 }));
@@ -198,7 +198,7 @@ fn qualifications_of_vmxs_own_exits_are_decoded() {
 }
 
 #[test]
-fn a_failed_entry_is_one_only_with_the_bit_that_says_so() {
+fn a_failed_entry_is_one_only_with_its_bit() {
     let failed = |code: u32| decode(&left(reason::ENTRY_FAILED | code, 3));
     let state = EntryFailure::GuestState { qualification: 3 };
     assert_eq!(failed(33), Cause::EntryFailed(state));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! VM-instruction errors (section 31.4): the reason why a VMX instruction failed.
 
-/// What an error number means; `None` if the manual has none of this number.
+/// Returns the meaning of an error number; `None` if the manual has none of this number.
 pub const fn instruction_error(number: u32) -> Option<&'static str> {
     Some(match number {
         1 => "VMCALL in VMX root operation",

@@ -6,12 +6,12 @@
 //! numbers of all these chapters less by one. Appendices A to C are the same in both. No instruction is executed here:
 //! the caller passes a [`Vmcs`], through which the fields are read and written.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | [`control`] | the controls by their names, and sets of them |
-//! | [`capability`], [`msr`] | what a CPU allows and requires |
+//! | [`capability`], [`msr`] | a CPU's capabilities and requirements |
 //! | [`firmware`] | whether the firmware lets VMX be used |
-//! | [`request`] | the controls of a VMCS, settled between what is asked for and what the CPU allows |
+//! | [`request`] | the controls of a VMCS, resolved from what is asked for and what the CPU allows |
 //! | [`exit`], [`reason`] | the causes of exits, and the decoding into [`vm::exit::Exit`] |
 //! | [`event`] | interrupts and exceptions on their way into the guest |
 //! | [`ept`] | extended page tables, a format for [`paging::Tables`] |

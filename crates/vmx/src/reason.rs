@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Exit reasons (appendix C), and the bit by which a failed entry is told from an exit.
+//! Exit reasons (appendix C), and the bit that distinguishes a failed entry from an exit.
 #![allow(missing_docs, reason = "the names are the manual's")]
 
 pub const EXCEPTION_OR_NMI: u16 = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The controls of a VMCS, settled between what is asked for and what the CPU allows.
+//! The controls of a VMCS, resolved from what is asked for and what the CPU allows.
 
 use crate::capability::{Allowed, Capabilities};
 use crate::control::{Control, Controls, REQUIREMENTS, Word};
@@ -18,17 +18,17 @@ pub struct Request {
 }
 
 impl Request {
-    /// The controls for a CPU.
+    /// Resolves the controls for a CPU.
     ///
     /// # Errors
     /// [`Unusable`] names the first control that stands in the way.
-    pub fn settle(&self, capabilities: &Capabilities) -> Result<Controls, Unusable> {
-        let mut settled = Controls::NONE;
+    pub fn resolve(&self, capabilities: &Capabilities) -> Result<Controls, Unusable> {
+        let mut resolved = Controls::NONE;
         for word in Word::ALL {
-            settled = settled.with_word(word, self.word(word, capabilities.allowed(word))?);
+            resolved = resolved.with_word(word, self.word(word, capabilities.allowed(word))?);
         }
-        let settled = self.without_orphans(settled, capabilities)?;
-        Ok(without_idle_words(settled))
+        let resolved = self.without_orphans(resolved, capabilities)?;
+        Ok(without_idle_words(resolved))
     }
 
     fn word(&self, word: Word, allowed: Allowed) -> Result<u64, Unusable> {
@@ -45,10 +45,10 @@ impl Request {
     }
 
     /// Clears wanted controls that depend on one which is 0. Each pass clears at least one, or ends.
-    fn without_orphans(&self, settled: Controls, capabilities: &Capabilities) -> Result<Controls, Unusable> {
-        let mut settled = settled;
+    fn without_orphans(&self, resolved: Controls, capabilities: &Capabilities) -> Result<Controls, Unusable> {
+        let mut resolved = resolved;
         for _ in REQUIREMENTS {
-            let orphan = REQUIREMENTS.iter().find(|it| settled.has(it.control) && !settled.has(it.requires));
+            let orphan = REQUIREMENTS.iter().find(|it| resolved.has(it.control) && !resolved.has(it.requires));
             let Some(orphan) = orphan else { break };
             let (control, word) = (orphan.control, orphan.requires.word());
             let must = capabilities.allowed(control.word()).must;
@@ -56,15 +56,15 @@ impl Request {
                 let msr = stated_by(word, capabilities.allowed(word));
                 return Err(Unusable::Missing { control: orphan.requires, msr });
             }
-            settled = settled.without(control);
+            resolved = resolved.without(control);
         }
-        Ok(settled)
+        Ok(resolved)
     }
 }
 
 /// A word that no control activates is not checked, but it is clearer as 0.
-fn without_idle_words(settled: Controls) -> Controls {
-    Word::ALL.iter().fold(settled, |controls, &word| match word.activated_by() {
+fn without_idle_words(resolved: Controls) -> Controls {
+    Word::ALL.iter().fold(resolved, |controls, &word| match word.activated_by() {
         Some(activator) if !controls.has(activator) => controls.with_word(word, 0),
         _ => controls,
     })

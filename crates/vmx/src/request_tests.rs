@@ -23,18 +23,18 @@ fn wanting(controls: &[Control]) -> Request {
 
 #[test]
 fn what_the_cpu_requires_is_there_and_nothing_else_without_a_request() {
-    let settled = Request::default().settle(&Cpu::complete().read().unwrap()).unwrap();
-    assert_eq!(settled.word(Word::Pin), 0x16);
-    assert_eq!(settled.word(Word::Primary), 0x0400_6172);
-    assert_eq!((settled.word(Word::Secondary), settled.word(Word::Tertiary)), (0, 0));
-    assert_eq!(settled.word(Word::Exit), 0x0003_6dfb);
+    let resolved = Request::default().resolve(&Cpu::complete().read().unwrap()).unwrap();
+    assert_eq!(resolved.word(Word::Pin), 0x16);
+    assert_eq!(resolved.word(Word::Primary), 0x0400_6172);
+    assert_eq!((resolved.word(Word::Secondary), resolved.word(Word::Tertiary)), (0, 0));
+    assert_eq!(resolved.word(Word::Exit), 0x0003_6dfb);
 }
 
 #[test]
 fn a_needed_control_that_is_missing_is_named_with_its_register_and_a_hint() {
     let mut cpu = Cpu::complete();
     refuse(&mut cpu, Control::EnableEpt, &[msr::PROCBASED_CTLS2]);
-    let refused = needing(Control::EnableEpt).settle(&cpu.read().unwrap()).unwrap_err();
+    let refused = needing(Control::EnableEpt).resolve(&cpu.read().unwrap()).unwrap_err();
     assert_eq!(refused, Unusable::Missing { control: Control::EnableEpt, msr: msr::PROCBASED_CTLS2 });
     assert_eq!(
         refused.to_string(),
@@ -48,7 +48,7 @@ fn a_control_of_a_word_that_no_control_activates_is_missing_by_the_primary_words
     let mut cpu = Cpu::complete();
     let both = [msr::PROCBASED_CTLS, msr::TRUE_PROCBASED_CTLS];
     refuse(&mut cpu, Control::ActivateSecondaryControls, &both);
-    let refused = needing(Control::EnableEpt).settle(&cpu.read().unwrap()).unwrap_err();
+    let refused = needing(Control::EnableEpt).resolve(&cpu.read().unwrap()).unwrap_err();
     let expected = Unusable::Missing { control: Control::ActivateSecondaryControls, msr: msr::TRUE_PROCBASED_CTLS };
     assert_eq!(refused, expected);
 }
@@ -74,16 +74,16 @@ fn a_wanted_control_is_left_out_where_the_cpu_or_its_prerequisite_lacks() {
         Control::AcknowledgeInterruptOnExit,
         Control::EnableVpid,
     ];
-    let settled = wanting(&wanted).settle(&cpu.read().unwrap()).unwrap();
-    assert!(settled.has(Control::EnableVpid) && settled.has(Control::AcknowledgeInterruptOnExit));
-    assert!(!settled.has(Control::VirtualInterruptDelivery) && !settled.has(Control::ProcessPostedInterrupts));
-    let all = wanting(&wanted).settle(&Cpu::complete().read().unwrap()).unwrap();
+    let resolved = wanting(&wanted).resolve(&cpu.read().unwrap()).unwrap();
+    assert!(resolved.has(Control::EnableVpid) && resolved.has(Control::AcknowledgeInterruptOnExit));
+    assert!(!resolved.has(Control::VirtualInterruptDelivery) && !resolved.has(Control::ProcessPostedInterrupts));
+    let all = wanting(&wanted).resolve(&Cpu::complete().read().unwrap()).unwrap();
     assert!(wanted.iter().all(|control| all.has(*control)));
 }
 
 #[test]
 fn a_needed_control_without_its_prerequisite_names_that() {
-    let refused = needing(Control::VirtualNmis).settle(&Cpu::complete().read().unwrap()).unwrap_err();
+    let refused = needing(Control::VirtualNmis).resolve(&Cpu::complete().read().unwrap()).unwrap_err();
     assert_eq!(refused, Unusable::Missing { control: Control::NmiExiting, msr: msr::TRUE_PINBASED_CTLS });
 }
 
@@ -91,11 +91,11 @@ fn a_needed_control_without_its_prerequisite_names_that() {
 fn a_forbidden_control_is_0_or_the_cpu_cannot_be_used() {
     let without = Controls::of(&[Control::Cr3LoadExiting]);
     let request = Request { wanted: without, forbidden: without, ..Request::default() };
-    let settled = request.settle(&Cpu::complete().read().unwrap()).unwrap();
-    assert!(!settled.has(Control::Cr3LoadExiting), "the TRUE MSR lets it be 0");
+    let resolved = request.resolve(&Cpu::complete().read().unwrap()).unwrap();
+    assert!(!resolved.has(Control::Cr3LoadExiting), "the TRUE MSR lets it be 0");
     let mut old = Cpu::complete();
     old.set(msr::BASIC, old.get(msr::BASIC) & !(1 << 55));
-    let refused = request.settle(&old.read().unwrap());
+    let refused = request.resolve(&old.read().unwrap());
     assert_eq!(refused, Err(Unusable::Forced { control: Control::Cr3LoadExiting, msr: msr::PROCBASED_CTLS }));
 }
 
@@ -114,7 +114,7 @@ fn some_controls() -> impl Strategy<Value = Controls> {
 
 proptest! {
     #[test]
-    fn what_is_settled_is_allowed_and_has_what_is_needed_and_nothing_forbidden(
+    fn resolved_controls_are_allowed_and_have_what_is_needed_and_nothing_forbidden(
         needed in some_controls(),
         wanted in some_controls(),
         forbidden in some_controls(),
@@ -130,18 +130,18 @@ proptest! {
         }
         let capabilities = cpu.read().unwrap();
         let request = Request { needed, wanted, forbidden };
-        match request.settle(&capabilities) {
+        match request.resolve(&capabilities) {
             Err(reason) => prop_assert!(!reason.to_string().is_empty()),
-            Ok(settled) => {
+            Ok(resolved) => {
                 for word in Word::ALL {
-                    let (value, allowed) = (settled.word(word), capabilities.allowed(word));
-                    let is_active = word.activated_by().is_none_or(|activator| settled.has(activator));
+                    let (value, allowed) = (resolved.word(word), capabilities.allowed(word));
+                    let is_active = word.activated_by().is_none_or(|activator| resolved.has(activator));
                     prop_assert_eq!(value & !allowed.may, 0);
                     prop_assert!(!is_active || allowed.must & !value == 0);
                     prop_assert_eq!(value & forbidden.word(word), 0);
                     prop_assert_eq!(needed.word(word) & !value, 0);
                 }
-                let orphan = REQUIREMENTS.iter().find(|it| settled.has(it.control) && !settled.has(it.requires));
+                let orphan = REQUIREMENTS.iter().find(|it| resolved.has(it.control) && !resolved.has(it.requires));
                 prop_assert_eq!(orphan, None);
             }
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The controls with which guests run, settled for one CPU.
+//! The controls with which guests run, resolved for one CPU.
 
 use crate::capability::Capabilities;
 use crate::control::{Control, Controls, Word};
@@ -42,7 +42,7 @@ const AT_TIMES: &[Control] =
 const WHERE_THERE: &[Control] =
     &[Control::EnableRdtscp, Control::EnableInvpcid, Control::WbinvdExiting, Control::PauseLoopExiting];
 
-/// Controls whose exits nothing here answers. The first CPUs with VMX required some of them.
+/// Controls with exits that nothing here answers. The first CPUs with VMX required some of them.
 const NEVER: &[Control] = &[
     Control::InvlpgExiting,
     Control::Cr3LoadExiting,
@@ -62,24 +62,24 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The settings for a CPU.
+    /// Resolves the settings for a CPU.
     ///
     /// # Errors
     /// [`Unusable`] names what the CPU lacks.
-    pub fn settle(bounds: Bounds) -> Result<Self, Unusable> {
+    pub fn for_cpu(bounds: Bounds) -> Result<Self, Unusable> {
         let capabilities = &bounds.capabilities;
         let needed = AT_TIMES.iter().fold(Controls::of(ALWAYS), |all, control| all.with(*control));
         let wanted = if can_flush_tags(capabilities) { Controls::of(&[Control::EnableVpid]) } else { Controls::NONE };
         let wanted = WHERE_THERE.iter().fold(wanted, |all, control| all.with(*control));
         let request = Request { needed, wanted, forbidden: Controls::of(NEVER) };
-        let settled = request.settle(capabilities)?;
+        let resolved = request.resolve(capabilities)?;
         capabilities.check_ept()?;
         let optional = |control: &Control| capabilities.allowed(control.word()).must & control.bit() == 0;
         if let Some(forced) = AT_TIMES.iter().find(|control| !optional(control)) {
             let msr = capabilities.allowed(forced.word()).msr;
             return Err(Unusable::Forced { control: *forced, msr });
         }
-        let controls = AT_TIMES.iter().fold(settled, |all, control| all.without(*control));
+        let controls = AT_TIMES.iter().fold(resolved, |all, control| all.without(*control));
         Ok(Self { controls, bounds })
     }
 
@@ -88,7 +88,7 @@ impl Settings {
         &self.bounds.capabilities
     }
 
-    /// Bits of CR0 whose value in the guest is the host's choice: those that VMX requires, but for what an unrestricted
+    /// Bits of CR0 in the guest that are the host's choice: those that VMX requires, but for what an unrestricted
     /// guest is free to clear. The guest sees its own in the read shadow.
     pub const fn owned_cr0(&self) -> u64 {
         self.bounds.capabilities.cr0.must & !(vm::vcpu::cr0::PE | vm::vcpu::cr0::PG)

@@ -153,7 +153,7 @@ impl<C: Loaded> Vcpu<C> {
     #[inline]
     pub fn before_entry(&mut self) {
         if self.cache.has_changed(Slot::Rflags.bit() | Slot::Interruptibility.bit()) {
-            self.settle_single_step();
+            self.update_pending_step();
         }
         self.cache.write(&mut self.cpu);
         if let Some(injection) = self.injection {
@@ -164,7 +164,7 @@ impl<C: Loaded> Vcpu<C> {
     /// The single step of an instruction in a shadow is pending, as the CPU has it (section 27.3.1.5): the flag or the
     /// shadow may have been changed since the exit.
     #[cold]
-    fn settle_single_step(&mut self) {
+    fn update_pending_step(&mut self) {
         let interruptibility = self.slot(Slot::Interruptibility);
         if interruptibility & bits::SHADOW != 0 {
             let step = bits::single_step(self.slot(Slot::Rflags), interruptibility, self.slot(Slot::DebugControl));

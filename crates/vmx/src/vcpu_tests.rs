@@ -19,7 +19,7 @@ use crate::field::{Access, Field, Field16, Field32, Field64, FieldNatural, Vmcs}
 use crate::reason;
 use crate::testing::{self, Image};
 
-/// A CPU with a VMCS that has what the manual says a CPU has.
+/// A CPU with a VMCS with the capabilities that the manual requires of a CPU.
 struct Cpu {
     image: Image,
     live: RefCell<BTreeMap<u32, u64>>,
@@ -53,7 +53,7 @@ impl Loaded for Cpu {
 fn settings() -> &'static Settings {
     let capabilities = testing::Cpu::complete().read().unwrap();
     let bounds = Bounds { capabilities, physical_bits: 46, linear_bits: 48, perf_global_ctrl: 0 };
-    Box::leak(Box::new(Settings::settle(bounds).unwrap()))
+    Box::leak(Box::new(Settings::for_cpu(bounds).unwrap()))
 }
 
 fn long_mode() -> EntryState {

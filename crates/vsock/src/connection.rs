@@ -6,7 +6,7 @@ use crate::header::{Address, Header};
 /// The largest window: half of what can be compared modulo 2^32.
 const WINDOW_MOST: u32 = 1 << 30;
 
-/// What tells the ends of a guest apart.
+/// The key that distinguishes the ends of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     /// The guest's own port.
@@ -37,8 +37,8 @@ impl Phase {
     }
 }
 
-/// One guest's end of a connection. Its window is what this guest has said that it has room for. It never shrinks: data
-/// that is on the way when the guest takes room back was allowed when it was sent.
+/// One guest's end of a connection. Its window is the room that this guest has stated. It never shrinks: data that is
+/// on the way when the guest reduces its room was allowed when it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// Which one it is.

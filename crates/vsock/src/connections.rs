@@ -62,7 +62,7 @@ impl Connections {
         Ok(())
     }
 
-    /// Forgets all of them: the driver has reset its device.
+    /// Removes all of them: the driver has reset its device.
     pub fn clear(&mut self) {
         self.all.clear();
         self.gone = 0;
@@ -127,7 +127,8 @@ impl Connections {
         }
     }
 
-    /// What [`receive`](Self::receive) has noted of a packet did not come to the guest: there was no place for it.
+    /// Undoes what [`receive`](Self::receive) has noted of a packet that did not reach the guest: there was no place
+    /// for it.
     pub fn undo_receive(&mut self, header: &Header) {
         let key = Key { own_port: header.destination.port, peer: header.source };
         match (self.find(key), header.operation) {
@@ -137,8 +138,8 @@ impl Connections {
         }
     }
 
-    /// Forgets a connection whose guest is sent RST for a packet that was refused.
-    pub fn forget(&mut self, own_port: u32, peer: Address) {
+    /// Removes a connection whose guest is sent RST for a packet that was refused.
+    pub fn discard(&mut self, own_port: u32, peer: Address) {
         if let Ok(at) = self.find(Key { own_port, peer }) {
             self.remove(at);
         }
@@ -168,7 +169,7 @@ impl Connections {
 
     /// The guest has been sent this RST.
     pub fn take_reset(&mut self, reset: &Header) {
-        self.forget(reset.destination.port, reset.source);
+        self.discard(reset.destination.port, reset.source);
     }
 
     fn find(&self, key: Key) -> Result<usize, usize> {

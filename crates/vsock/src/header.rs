@@ -21,7 +21,7 @@ pub struct Address {
     pub port: u32,
 }
 
-/// What a packet is for (section 5.10.6).
+/// The operation of a packet (section 5.10.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Opens a connection.

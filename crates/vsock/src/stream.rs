@@ -15,13 +15,13 @@ use crate::ring::Ring;
 
 /// Bytes of each buffer.
 pub const STREAM_BYTES: usize = 64 << 10;
-/// The guest is told of so much room that has become free; of less with what else it is sent.
+/// The guest is notified once so much room has become free; of less with other packets that it is sent.
 const STATED_AT: u32 = STREAM_BYTES as u32 / 2;
 
 /// How far a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamPhase {
-    /// There is none, or the guest has ended it. What has arrived can still be received.
+    /// There is none, or the guest has ended it. Data that has arrived can still be received.
     Closed,
     /// The guest has not answered yet.
     Connecting,
@@ -52,7 +52,7 @@ pub struct Stream {
     from_guest: Ring,
     /// The guest's end: what it was sent, and the room that it has stated.
     guest: Connection,
-    /// Bytes that the host has taken out of its buffer, modulo 2^32; and what the guest was last told of that.
+    /// Bytes that the host has taken out of its buffer, modulo 2^32; and the part of them last stated to the guest.
     consumed: u32,
     stated: u32,
     /// The guest has asked for the host's room.
@@ -87,7 +87,8 @@ impl Stream {
         self.phase
     }
 
-    /// Begins to connect, from a port that no connection to this guest has had lately. What was before is gone.
+    /// Begins to connect, from a port that no connection to this guest has had lately. Data of the connection before is
+    /// gone.
     pub fn open(&mut self, own_port: u32) {
         self.reset();
         (self.own_port, self.phase) = (own_port, StreamPhase::Connecting);
@@ -95,22 +96,22 @@ impl Stream {
         (self.consumed, self.stated, self.owes_credit) = (0, 0, false);
     }
 
-    /// Ends the connection at once: the guest gets RST if it knows of it. What has not arrived is gone.
+    /// Ends the connection at once: the guest gets RST if it knows of it. Data that has not arrived is gone.
     pub fn reset(&mut self) {
         if core::mem::take(&mut self.is_requested) {
             self.ended_port = Some(self.own_port);
         }
-        self.forget();
+        self.close();
         self.from_guest.clear();
     }
 
     /// The guest does not know the connection any more: it has ended, or its driver has reset its device.
     pub fn note_gone(&mut self) {
         (self.is_requested, self.ended_port) = (false, None);
-        self.forget();
+        self.close();
     }
 
-    fn forget(&mut self) {
+    fn close(&mut self) {
         self.phase = StreamPhase::Closed;
         self.to_guest.clear();
     }
@@ -230,7 +231,7 @@ impl Stream {
             }
             // Neither direction is of use without the other: the host answers by RST once it has taken what is there.
             Operation::Shutdown => {
-                self.forget();
+                self.close();
                 true
             }
             Operation::Reset => {

@@ -132,7 +132,7 @@ fn s5_10_6_3_1_more_data_than_there_is_room_for_is_refused() {
 }
 
 #[test]
-fn s5_10_6_3_room_that_is_taken_back_is_still_there_for_data_on_the_way() {
+fn s5_10_6_3_room_that_is_withdrawn_is_still_there_for_data_on_the_way() {
     let (_, mut b) = open();
     let smaller = Header { buffer_bytes: 1, ..back(header(Operation::CreditUpdate, 0)) };
     assert_eq!(b.send(&smaller, false), Ok(true));

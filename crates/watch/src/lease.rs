@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A pause that somebody has to renew: the guest goes on when its reader is gone.
+//! A pause that a client has to renew: the guest goes on when its reader is gone.
 
 /// A pause that ends by itself. Times are ticks of any clock that only rises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,19 +12,19 @@ impl Lease {
     /// None runs.
     pub const NONE: Self = Self { running: None };
 
-    /// Begins, or takes the place of the one that runs.
+    /// Begins a lease, or replaces the one that runs.
     pub fn begin(&mut self, now: u64, ticks: u64) {
         self.running = Some((now.saturating_add(ticks), ticks));
     }
 
-    /// The reader has shown that it is there. One that does not run is not begun.
+    /// Renews it: the reader has shown that it is there. A lease that does not run is not begun.
     pub fn renew(&mut self, now: u64) {
         if let Some((until, ticks)) = &mut self.running {
             *until = now.saturating_add(*ticks);
         }
     }
 
-    /// Ends it, for a caller that decides about the guest from now on; returns whether one ran.
+    /// Ends it, for a caller that decides about the guest from now on. Returns whether one ran.
     pub fn end(&mut self) -> bool {
         self.running.take().is_some()
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Detection from outside that a guest's kernel has panicked or hangs.
 //!
-//! A kernel that has panicked halts its other CPUs with interrupts off and spins on the last one for ever, in a
-//! delay loop that reads the time stamp counter. One that hangs spins with interrupts off. Either burns a CPU
-//! that others could use, and says nothing. A [`Watch`] checks one vCPU every [`SAMPLE_MS`], and only
-//! while it never waits: a healthy guest goes idle before its first sample is due, and costs nothing.
+//! A kernel that has panicked halts its other CPUs with interrupts off and spins on the last one for ever, in a delay
+//! loop that reads the time stamp counter. One that hangs spins with interrupts off. Either wastes a CPU that others
+//! could use, and reports nothing. A [`Watch`] checks one vCPU every [`SAMPLE_MS`], and only while it never waits: a
+//! healthy guest goes idle before its first sample is due, and costs nothing.
 //!
 //! ```text
 //!            a sample like the one before            enough of them
@@ -13,10 +13,10 @@
 //!      └── I/O, HLT, user mode, another address space, other code ──────┘  lifts a throttle at once
 //! ```
 //!
-//! **What speaks for a spin.** Of two successive samples in kernel mode, in one address space, without I/O and without
-//! HLT in between:
+//! **Signs of a spin.** Of two successive samples in kernel mode, in one address space, without I/O and without HLT
+//! in between:
 //!
-//! | sign | what | who else shows it |
+//! | sign | observation | other causes |
 //! |---|---|---|
 //! | [`Sign::ClockLoop`] | both samples are within [`LOOP_BYTES`] on one stack, and the first instruction that read the clock after the earlier sample lies there too | a driver that waits in a delay loop |
 //! | [`Sign::StandsStill`] | within [`LOOP_BYTES`], and no general purpose register differs | a kernel that polls while idle (`idle=poll`) |
@@ -24,19 +24,18 @@
 //!
 //! One sample that shows none of them is forgiven, since interrupts are served in between; the second in a row is not.
 //!
-//! **What is concluded** ([`Circumstances`] say what the rest of the guest does):
+//! **Conclusions** ([`Circumstances`] hold the state of the rest of the guest):
 //!
 //! - [`Diagnosis::Panicked`] after [`ENOUGH`] signs of a clock loop, if no other vCPU can run; or after as
 //!   many of standing still, if moreover another one has halted with interrupts off, for good.
 //! - [`Diagnosis::Hung`], whatever the others do, if interrupts were off at every sample for the guest's own limit.
 //! - A guest that reported its panic itself needs no proof: two samples without I/O in between are enough.
 //!
-//! So a kernel that idles by polling on its only CPU is not accused: standing still with interrupts on is no
-//! proof there. It is if all other CPUs have been taken offline *and* it polls: that guess would be wrong, and
-//! so may be the one about a driver that waits for longer than half a second in one delay loop. The price of a wrong
-//! guess is bounded: a throttled CPU is sampled at the end of each of its turns, and goes on at full speed after
-//! the first one that shows it elsewhere. And each wrong guess doubles the signs that the next one takes, up to
-//! [`MOST_DOUBT`] times.
+//! So a kernel that idles by polling on its only CPU is not suspected: standing still with interrupts on is no proof
+//! there. It is if all other CPUs have been taken offline *and* it polls: that guess would be wrong, and so may be the
+//! one about a driver that waits for longer than half a second in one delay loop. The price of a wrong guess is
+//! bounded: a throttled CPU is sampled at the end of each of its turns, and goes on at full speed after the first one
+//! that shows it elsewhere. And each wrong guess doubles the signs that the next one takes, up to [`MOST_DOUBT`] times.
 #![no_std]
 
 #[cfg(test)]
@@ -70,7 +69,7 @@ pub enum Diagnosis {
 pub enum Finding {
     /// Nothing.
     Unremarkable,
-    /// It may spin: let the next instruction that reads the clock say where it is ([`Sample::clock_read_at`]).
+    /// It may spin: record the address of the next instruction that reads the clock ([`Sample::clock_read_at`]).
     Suspect,
     /// It spins.
     Spins(Diagnosis),
@@ -108,7 +107,7 @@ impl Watch {
         }
     }
 
-    /// It waits for an interrupt: a healthy CPU does. Returns whether it was thought to spin.
+    /// Notes that it waits for an interrupt, as a healthy CPU does. Returns whether it was thought to spin.
     #[inline]
     pub fn idle(&mut self) -> bool {
         self.next = None;
@@ -116,12 +115,12 @@ impl Watch {
         self.withdraw()
     }
 
-    /// Returns what it was found to do, until it recovers.
+    /// Returns its diagnosis, until it recovers.
     pub fn diagnosis(&self) -> Option<Diagnosis> {
         self.diagnosis
     }
 
-    /// Returns whether it seems to count down to something: it spins in a loop that reads the clock, and hears no
+    /// Returns whether it seems to count down to something: it spins in a loop that reads the clock, and takes no
     /// interrupt.
     pub fn counts_down(&self) -> bool {
         self.streak.as_ref().is_some_and(|streak| streak.clock_loops > 0 && streak.masked_since.is_some())
@@ -130,8 +129,8 @@ impl Watch {
     /// Judges a sample.
     pub fn sample(&mut self, sample: &Sample, around: Circumstances) -> Finding {
         self.postpone(sample.now);
-        let is_settled = self.diagnosis.is_some();
-        let goes_on = self.streak.as_mut().is_some_and(|streak| streak.takes(sample, is_settled));
+        let is_diagnosed = self.diagnosis.is_some();
+        let goes_on = self.streak.as_mut().is_some_and(|streak| streak.takes(sample, is_diagnosed));
         if !goes_on {
             self.streak = (sample.cpl == 0).then(|| Streak::from(sample));
         }
@@ -161,7 +160,7 @@ impl Watch {
         }
     }
 
-    /// Takes a guess back, if there was one.
+    /// Withdraws the diagnosis, if there was one.
     fn withdraw(&mut self) -> bool {
         let was_wrong = self.diagnosis.take().is_some();
         self.doubt = (self.doubt + u32::from(was_wrong)).min(MOST_DOUBT);

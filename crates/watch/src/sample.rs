@@ -60,7 +60,7 @@ pub enum Sign {
 }
 
 impl Sample {
-    /// Returns what this sample has in common with an earlier one.
+    /// Returns the sign that this sample and an earlier one show together.
     pub fn sign_after(&self, earlier: &Self) -> Sign {
         let is_alive = self.cpl != 0 || self.cr3 != earlier.cr3 || self.io != earlier.io || self.halts != earlier.halts;
         let is_one_loop = is_within(self.rip, earlier.rip, LOOP_BYTES) && is_within(self.rsp, earlier.rsp, STACK_BYTES);

@@ -26,13 +26,13 @@ impl From<&Sample> for Streak {
 
 impl Streak {
     /// Returns whether a sample belongs to it. One that shows other code may be an interrupt handler's, and is forgiven
-    /// once; not before the first sign, since the first sample may have been the handler's (`is_settled`: there were
+    /// once; not before the first sign, since the first sample may have been the handler's (`is_diagnosed`: there were
     /// enough).
-    pub(crate) fn takes(&mut self, sample: &Sample, is_settled: bool) -> bool {
+    pub(crate) fn takes(&mut self, sample: &Sample, is_diagnosed: bool) -> bool {
         match sample.sign_after(&self.anchor) {
             Sign::Alive => return false,
             Sign::Elsewhere => {
-                let is_forgiven = !self.has_strayed && (is_settled || self.has_signs());
+                let is_forgiven = !self.has_strayed && (is_diagnosed || self.has_signs());
                 self.has_strayed = true;
                 return is_forgiven;
             }

@@ -85,7 +85,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// A decoder at the beginning of a stream.
+    /// Returns a decoder at the beginning of a stream.
     pub const fn new() -> Self {
         Self { buffer: [0; MAX_FRAME_BYTES], filled_bytes: 0, is_skipping: false }
     }
@@ -104,13 +104,13 @@ impl Decoder {
         Some(self.complete(byte)?.and_then(decode))
     }
 
-    /// As [`Decoder::push_byte`], for a host, which takes requests only: a message that is none is `None`, and not
-    /// decoded. Thus a host carries no code for reading what hosts state.
+    /// Adds a byte as [`Decoder::push_byte`] does, for a host, which takes requests only: any other message is `None`,
+    /// and not decoded. Thus a host has no code for decoding the messages of hosts.
     pub fn push_byte_to_host(&mut self, byte: u8) -> Option<Result<Option<Request>, FrameError>> {
         Some(self.complete(byte)?.and_then(decode_request))
     }
 
-    /// The message, still encoded, that this byte completes.
+    /// Returns the message, still encoded, that this byte completes.
     fn complete(&mut self, byte: u8) -> Option<Result<&[u8], FrameError>> {
         if byte != 0 {
             return self.store(byte).map(Err);
@@ -122,7 +122,7 @@ impl Decoder {
         Some(body_of(&mut self.buffer[..bytes]))
     }
 
-    /// Forgets the frame in progress, as at the end of a connection; returns an error where there was one.
+    /// Drops the frame in progress, as at the end of a connection; returns an error where there was one.
     pub fn finish(&mut self) -> Option<FrameError> {
         let bytes = core::mem::take(&mut self.filled_bytes);
         self.is_skipping = false;
@@ -150,7 +150,7 @@ impl Decoder {
     }
 }
 
-/// The encoded message in what stood between two delimiters, unstuffed in place.
+/// Returns the encoded message between two delimiters, unstuffed in place.
 fn body_of(stuffed: &mut [u8]) -> Result<&[u8], FrameError> {
     let bytes = stuffed.len();
     let body_bytes = unstuff(stuffed).ok_or(FrameError::Garbage { bytes })?;
@@ -179,7 +179,7 @@ fn decode_request(message: &[u8]) -> Result<Option<Request>, FrameError> {
     }
 }
 
-/// The message in an unstuffed frame whose checksum is right and whose version is ours.
+/// Returns the message in an unstuffed frame, after a check of its checksum and version.
 pub(crate) fn checked(body: &[u8]) -> Result<&[u8], FrameError> {
     if body.len() < MIN_BODY_BYTES {
         return Err(FrameError::Truncated { bytes: body.len() });

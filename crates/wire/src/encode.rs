@@ -40,7 +40,7 @@ pub(crate) fn encode_value<'b>(value: &impl Serialize, buffer: &'b mut [u8]) -> 
     Ok(written)
 }
 
-/// The longest beginning of `text` that is at most `max_bytes` long and ends between characters.
+/// Returns the longest beginning of `text` that is at most `max_bytes` long and ends between characters.
 pub fn bounded(text: &str, max_bytes: usize) -> &str {
     &text[..text.floor_char_boundary(max_bytes)]
 }

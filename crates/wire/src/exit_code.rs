@@ -29,12 +29,12 @@ impl ExitCode {
         self as u32
     }
 
-    /// The emulator's exit status for it.
+    /// Returns the emulator's exit status for it.
     pub const fn process_status(self) -> i32 {
         ((self as i32) << 1) | 1
     }
 
-    /// The code behind an emulator's exit status, where it is one of these.
+    /// Returns the code behind an emulator's exit status, where it is one of these.
     pub fn from_process_status(status: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.process_status() == status)
     }

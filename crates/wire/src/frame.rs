@@ -26,7 +26,7 @@ pub const MAX_REASON_BYTES: usize = 256;
 /// The most console bytes one message carries, either way.
 pub const MAX_CONSOLE_BYTES: usize = 1024;
 
-/// The longest that a machine is held for somebody who asks nothing, in milliseconds.
+/// The longest time that a machine is held for a client without requests, in milliseconds.
 pub const MAX_HOLD_MS: u32 = 60_000;
 
 /// The most bytes of the configuration that one message carries.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The conversation without memory, for a host that has ended: no allocation, small buffers, few questions.
+//! The protocol without an allocator, for a host that has ended: small buffers, few requests.
 //!
 //! [`Listener`] understands the questions that need no more than numbers, and of all others the number that their
 //! answer must carry. [`Reply`] writes answers that [`crate::Decoder`] reads as any others: what it writes is compared
@@ -46,9 +46,9 @@ pub enum Asked {
     Info,
     /// [`crate::RequestBody::Log`].
     Log {
-        /// The first record wanted.
+        /// The first record requested.
         from_sequence: u64,
-        /// The most records wanted.
+        /// The most records requested.
         limit: u16,
     },
     /// [`crate::RequestBody::PowerOff`].
@@ -71,7 +71,7 @@ impl Default for Listener {
 }
 
 impl Listener {
-    /// At the beginning of a stream.
+    /// Creates one at the beginning of a stream.
     pub const fn new() -> Self {
         Self { buffer: [0; MAX_QUESTION_BYTES], filled_bytes: 0, is_skipping: false }
     }

@@ -30,7 +30,7 @@ pub struct History {
 }
 
 impl History {
-    /// No event yet.
+    /// Creates a history without events.
     pub const fn new() -> Self {
         Self { kept: VecDeque::new(), bytes: VecDeque::new(), next_sequence: 0 }
     }
@@ -42,7 +42,7 @@ impl History {
         self.keep(event);
     }
 
-    /// The number that the next event gets.
+    /// Returns the number that the next event gets.
     pub fn next_sequence(&self) -> u64 {
         self.next_sequence
     }
@@ -83,7 +83,7 @@ impl History {
             self.bytes.extend(&*bytes);
         }
         while self.bytes.len() > HISTORY_BYTES {
-            self.forget_oldest_bytes();
+            self.drop_oldest_bytes();
         }
         if self.kept.len() == KEPT_EVENTS {
             self.kept.pop_front();
@@ -91,7 +91,7 @@ impl History {
         self.kept.push_back(event);
     }
 
-    fn forget_oldest_bytes(&mut self) {
+    fn drop_oldest_bytes(&mut self) {
         let length =
             self.bytes.iter().take(LENGTH_BYTES).rev().fold(0, |length, byte| length << 8 | usize::from(*byte));
         let end = (LENGTH_BYTES + length).min(self.bytes.len());

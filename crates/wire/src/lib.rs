@@ -2,12 +2,12 @@
 //! Messages between the baton tool and the hypervisor.
 //!
 //! Both sides speak over a stream of bytes that may lose, add or garble some (a serial port; in the lab a Unix socket).
-//! So every message travels in a frame that says where it ends, which version of this page it follows and whether it
+//! So every message travels in a frame that states its end, the version of this page that it follows, and whether it
 //! arrived whole; a receiver that lost its place finds it again at the next delimiter.
 //!
 //! # A frame
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 1 | [`VERSION`] of the message format |
 //! | n | one [`Frame`] in postcard's encoding |
@@ -15,12 +15,12 @@
 //!
 //! These bytes are stuffed with COBS (consistent overhead byte stuffing), which takes the zeroes out, and one zero byte
 //! ends the frame. Nothing on the stream is longer than [`MAX_FRAME_BYTES`]. Empty frames mean nothing: a sender may
-//! put a zero in front of its first frame to end whatever noise was on the line before.
+//! put a zero in front of its first frame to end any noise that was on the line before.
 //!
 //! The first byte, the checksum and the stuffing are the same in every version, so that a receiver can distinguish a
 //! message of another version ([`FrameError::UnknownVersion`]) from a damaged one ([`FrameError::BadChecksum`]).
 //!
-//! # The conversation
+//! # Requests and responses
 //!
 //! The tool sends [`Request`]s with a number of its choice; the host answers each with one [`Response`] of the same
 //! number. What was subscribed to arrives in between as [`Stream`]. Everything of unbounded length (lists, logs) is

@@ -13,7 +13,7 @@ use crate::MAX_FRAME_BYTES;
 /// bytes: version, numbers, checksum) and for stuffing (one byte per 254, delimiter).
 pub const PAGE_BYTES: usize = MAX_FRAME_BYTES - 128;
 
-/// The first items that fit a frame together, at most `limit`.
+/// Returns the first items that fit a frame together, at most `limit`.
 ///
 /// An item that fits no frame at all would be asked for again and again; it is left out, and the ones behind it come.
 pub fn fill<T: Serialize>(items: impl IntoIterator<Item = T>, limit: usize) -> Vec<T> {
@@ -33,7 +33,7 @@ pub fn fill<T: Serialize>(items: impl IntoIterator<Item = T>, limit: usize) -> V
     page
 }
 
-/// Bytes of an item before stuffing; [`usize::MAX`] for one that cannot be encoded.
+/// Returns the number of bytes of an item before stuffing; [`usize::MAX`] for one that cannot be encoded.
 fn encoded_bytes<T: Serialize>(item: &T) -> usize {
     postcard::serialize_with_flavor(item, Size::default()).unwrap_or(usize::MAX)
 }

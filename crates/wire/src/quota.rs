@@ -8,11 +8,11 @@
 /// Refusals that may follow each other at once.
 const BURST: u32 = 16;
 
-/// How many more refusals there may be.
+/// A limit on the rate of refusals.
 #[derive(Clone, Copy, Debug)]
 pub struct Quota {
     left: u32,
-    /// When it last grew, in the caller's ticks.
+    /// Time when it last grew, in the caller's ticks.
     grown_at: u64,
     left_out: u32,
 }
@@ -24,7 +24,7 @@ impl Default for Quota {
 }
 
 impl Quota {
-    /// A quota of which nothing is used.
+    /// Returns a quota of which nothing is used.
     pub const fn new() -> Self {
         Self { left: BURST, grown_at: 0, left_out: 0 }
     }

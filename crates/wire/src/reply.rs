@@ -115,7 +115,7 @@ pub enum ReplyBody {
         lines: Vec<String>,
         /// First line of the next page; `None` after the last one.
         next_line: Option<u32>,
-        /// Where an image replaced the one before without firmware: its start in nanoseconds. Records of the log from
+        /// Start of an image that replaced the one before without firmware, in nanoseconds. Records of the log from
         /// before it ([`crate::LogRecord::time_ns`]) are of the images before.
         log_until_ns: Option<u64>,
     },
@@ -134,7 +134,7 @@ pub enum ReplyBody {
     },
     /// To [`crate::RequestBody::UploadBegin`] and [`crate::RequestBody::UploadData`].
     Received {
-        /// So much of the file is there: send on from here.
+        /// Bytes of the file that have arrived: the offset of the next piece.
         next_offset: u64,
     },
     /// To [`crate::RequestBody::Update`].
@@ -165,7 +165,7 @@ pub enum ReplyBody {
         place: (u16, u8, u8, u8),
         /// Name of the guest that it was assigned to, or released from.
         guest: String,
-        /// Whether the guest has it already, or has it no more.
+        /// The progress of the change.
         progress: PciProgress,
     },
     /// To [`crate::RequestBody::NetList`].

@@ -28,7 +28,7 @@ pub enum RequestBody {
     Info,
     /// The virtual machines. Answered by [`crate::ReplyBody::Vms`].
     VmList {
-        /// The first one wanted, counted from 0 in the bundle's order.
+        /// The first one requested, counted from 0 in the bundle's order.
         from_index: u32,
     },
     /// Start a stopped machine from its kernel.
@@ -46,12 +46,12 @@ pub enum RequestBody {
         /// Name of the machine.
         name: String,
     },
-    /// Let a paused machine go on.
+    /// Resume a paused machine.
     VmResume {
         /// Name of the machine.
         name: String,
     },
-    /// Start a machine again from its kernel, whatever it does now.
+    /// Start a machine again from its kernel, in any state.
     VmReset {
         /// Name of the machine.
         name: String,
@@ -88,14 +88,14 @@ pub enum RequestBody {
     Log {
         /// First record, as [`crate::ReplyBody::Log`] reported; 0 is the oldest record there is.
         from_sequence: u64,
-        /// The most records wanted; fewer come where they would not fit a frame.
+        /// The most records requested; fewer come where they would not fit a frame.
         limit: u16,
     },
     /// Events. Answered by [`crate::ReplyBody::Events`].
     Events {
-        /// The first event wanted; where it is gone, the oldest there is.
+        /// The first event requested; where it is gone, the oldest there is.
         from_sequence: u64,
-        /// The most events wanted; fewer come where they would not fit a frame.
+        /// The most events requested; fewer come where they would not fit a frame.
         limit: u16,
     },
     /// Send these unasked from now on (replaces the subscription there was).
@@ -104,10 +104,10 @@ pub enum RequestBody {
     PowerOff,
     /// The host's CPUs. Answered by [`crate::ReplyBody::Cpus`].
     CpuList {
-        /// The first one wanted, by number.
+        /// The first one requested, by number.
         from_index: u32,
     },
-    /// Use a CPU no more: its vCPUs move to others, then it halts. Answered once that is done.
+    /// Take a CPU offline: its vCPUs move to others, then it halts. Answered once that is done.
     CpuOffline {
         /// Number of the CPU.
         index: u32,
@@ -120,7 +120,7 @@ pub enum RequestBody {
     /// The log that the host before this one left in memory when it ended, or was replaced. Answered by
     /// [`crate::ReplyBody::Epitaph`].
     Epitaph {
-        /// The first line wanted, counted from 0.
+        /// The first line requested, counted from 0.
         from_line: u32,
     },
     /// Replace the running image by the one in the bundle, without firmware; machines start again. Answered by the new
@@ -133,11 +133,11 @@ pub enum RequestBody {
     },
     /// The host's PCI functions, as far as they are probed. Answered by [`crate::ReplyBody::PciFunctions`].
     PciList {
-        /// The first one wanted, in the order in which they were found.
+        /// The first one requested, in the order in which they were found.
         from_index: u32,
     },
     /// Set memory aside for a file that is about to be sent, or go on with the same file where it was left. Answered by
-    /// [`crate::ReplyBody::Received`]. A file that is not gone on with for ten seconds is forgotten, whole or not.
+    /// [`crate::ReplyBody::Received`]. A file without progress for ten seconds is dropped, whole or not.
     UploadBegin {
         /// Kind of the file.
         kind: UploadKind,
@@ -154,10 +154,10 @@ pub enum RequestBody {
         /// At most [`crate::MAX_UPLOAD_BYTES`].
         bytes: Vec<u8>,
     },
-    /// Forget the file that is being sent, or has been.
+    /// Drop the file that is being sent, or has been.
     UploadDrop,
-    /// As [`RequestBody::Restart`], with the file that has been sent: a bundle, with the image and the machines that it
-    /// holds, or an image alone. A file that is refused stays until it is dropped.
+    /// Restart as [`RequestBody::Restart`] does, with the file that has been sent: a bundle, with the image and the
+    /// machines that it holds, or an image alone. A file that is refused stays until it is dropped.
     RestartUploaded,
     /// Replace the running image while machines run, by the one in the bundle or by the file that has been sent.
     /// Answered with [`crate::ReplyBody::Updated`].
@@ -176,7 +176,7 @@ pub enum RequestBody {
         vcpu: u32,
     },
     /// Begin a profile of the host itself; there is one at a time. Answered by [`crate::ReplyBody::Profile`]. One that
-    /// nobody asks for for five seconds ends, and so does one whose image is to be replaced.
+    /// no client asks for for five seconds ends, and so does one of an image that is to be replaced.
     ProfileBegin {
         /// The client that takes it: a number of the sender's choice.
         by: u32,
@@ -187,7 +187,7 @@ pub enum RequestBody {
     ProfileRead {
         /// The client that takes it.
         by: u32,
-        /// Take no more: the profile is over once there are none left to report.
+        /// Take no more samples: the profile is over once there are none left to report.
         is_end: bool,
     },
     /// Have the host's own counters of a CPU read, where it is. Answered at once by
@@ -200,7 +200,7 @@ pub enum RequestBody {
     /// The next order to restart or to update, if it comes within ten seconds, may go to an image of a lower security
     /// version. Refused where the host's policy permits no downgrade.
     PermitDowngrade,
-    /// Halt a machine's CPUs where they are, as [`RequestBody::VmPause`], for somebody who reads it: it goes on
+    /// Halt a machine's CPUs where they are, as [`RequestBody::VmPause`], for a client that reads it: it goes on
     /// by itself once its layout, registers and memory have not been asked for so long. A client that pauses or resumes
     /// it meanwhile decides from then on.
     VmHold {
@@ -233,8 +233,8 @@ pub enum RequestBody {
         /// Take it from a guest that runs without asking that.
         is_forced: bool,
     },
-    /// As [`RequestBody::UploadData`], packed as `seal::inflate` unpacks it, with the file before the piece as its
-    /// window.
+    /// A piece as in [`RequestBody::UploadData`], packed as `seal::inflate` unpacks it, with the file before the piece
+    /// as its window.
     UploadPacked {
         /// Offset of the piece in the file, in bytes.
         offset: u64,
@@ -245,10 +245,10 @@ pub enum RequestBody {
     },
     /// The ports of the networks between guests. Answered by [`crate::ReplyBody::NetPorts`].
     NetList {
-        /// The first one wanted, network by network.
+        /// The first one requested, network by network.
         from_index: u32,
     },
-    /// As [`RequestBody::Update`], and the new image returns to this one by itself unless
+    /// Update as [`RequestBody::Update`] does; the new image returns to this one by itself unless
     /// [`RequestBody::Confirm`] comes in time.
     UpdateUnlessConfirmed {
         /// Only try how far the new image comes while nothing has stopped, and keep the old one.
@@ -258,7 +258,7 @@ pub enum RequestBody {
         /// The time after the new image has taken over: from 1 to [`crate::MAX_CONFIRM_SECONDS`].
         seconds: u32,
     },
-    /// The running image is to stay. Refused where nobody waits for that.
+    /// The running image is to stay. Refused where the host does not wait for that.
     Confirm,
     /// Press the power button of a machine that runs, which asks it to shut down. The answer does not wait for that.
     VmShutdown {
@@ -281,7 +281,7 @@ pub enum RequestBody {
     },
     /// The host's configuration now: a bundle's manifest. Answered by [`crate::ReplyBody::Config`].
     Config {
-        /// Offset of the first byte wanted.
+        /// Offset of the first byte requested.
         from_byte: u32,
     },
     /// Change settings of a machine. Those that its run does not take over are refused while it runs.
@@ -303,7 +303,7 @@ pub enum RequestBody {
     },
     /// The files from which machines start. Answered by [`crate::ReplyBody::Files`].
     FileList {
-        /// The first one wanted.
+        /// The first one requested.
         from_index: u32,
     },
     /// Give back the memory of a file that was sent, and that no machine needs.

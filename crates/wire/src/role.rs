@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::RequestBody;
 
-/// What a client may do. Each role includes those before it.
+/// The rights of a client. Each role includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]

@@ -16,14 +16,14 @@ pub struct ControlKey {
     pub name: String,
     /// The Ed25519 public key.
     pub key: [u8; 32],
-    /// What it may do; `None`: nothing any more, it is revoked.
+    /// Its role; `None`: it is revoked.
     pub role: Option<Role>,
     /// Sessions that it has open.
     pub sessions: u32,
 }
 
 impl RequestBody {
-    /// The request's bytes, to be signed.
+    /// Returns the request's bytes, to be signed.
     pub fn to_bytes(&self) -> Vec<u8> {
         // A request of this module's types has an encoding: postcard refuses only sequences of unknown length.
         postcard::to_allocvec(self).unwrap_or_default()

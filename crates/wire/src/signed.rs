@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 /// Bytes of a challenge.
 pub const NONCE_BYTES: usize = 32;
-/// The time in seconds after which a host forgets a session without a request.
+/// The time in seconds after which a host drops a session without a request.
 pub const SESSION_IDLE_S: u32 = 120;
 /// The first bytes of all that is signed for the control channel: no seal of an image or a bundle begins so.
 const DOMAIN: &[u8; 16] = b"Baton control 1\0";

@@ -68,7 +68,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// Something an operator wants to know of.
+/// Something that an operator needs to know of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Event {
@@ -96,13 +96,13 @@ pub enum EventKind {
     VmStopped { name: String, reason: String },
     /// The machine's CPUs are halted where they were.
     VmPaused { name: String },
-    /// The machine goes on.
+    /// The machine resumes.
     VmResumed { name: String },
     /// The machine starts again.
     VmReset { name: String },
     /// The machine's kernel has panicked: it reported so, or it was seen from outside.
     VmPanicked { name: String },
-    /// The machine could not be started or go on.
+    /// The machine could not be started or resumed.
     VmFailed { name: String, reason: String },
     /// The machine wrote `code` to its debug-exit port, and has ended.
     VmDebugExit { name: String, code: u32 },
@@ -128,8 +128,8 @@ pub enum EventKind {
     ImageReplaced { old: String, new: String },
     /// The hardware has reported an error on `cpu`: in how many polls of this bank since the last report.
     HardwareError { cpu: u32, bank: u32, status: u64, address: Option<u64>, is_corrected: bool, polls: u16 },
-    /// An IOMMU has refused accesses of the PCI function at `place` (segment, bus, device, function): so many since the
-    /// last event of this function, of which `reason` describes the first.
+    /// An IOMMU has refused accesses of the PCI function at `place` (segment, bus, device, function): their number
+    /// since the last event of this function; `reason` describes the first of them.
     AccessRefused { place: (u16, u8, u8, u8), refused: u64, reason: String },
     /// The PCI function at `place` was stopped: it makes no request any more, and `guest`, if one has it, does not see
     /// it any more until it starts again.
@@ -144,7 +144,7 @@ pub enum EventKind {
     UpdateReturns { generation: u64 },
     /// The host cannot return to the image before, and stays with this generation.
     UpdateStays { generation: u64, reason: String },
-    /// A client's request was refused for want of a session, a role or a good signature. `key`: the name of the
+    /// A client's request was refused because it lacks a session, a role or a good signature. `key`: the name of the
     /// control key, where it is known.
     RequestDenied { key: Option<String>, reason: String },
     /// A control key was revoked, and its sessions have ended.

@@ -18,19 +18,19 @@ use crate::{Decoder, Frame, FrameError, MAX_FRAME_BYTES, encode};
 
 type Decoded = Result<Frame<'static>, FrameError>;
 
-/// The bytes of one frame.
+/// Returns the bytes of one frame.
 fn encoded(frame: &Frame<'_>) -> Vec<u8> {
     encode(frame, &mut [0; MAX_FRAME_BYTES]).expect("samples fit a frame").to_vec()
 }
 
-/// Everything a fresh decoder makes of `bytes`.
+/// Returns the results of a fresh decoder for `bytes`.
 fn decoded(bytes: &[u8]) -> Vec<Decoded> {
     let mut results = Vec::new();
     Decoder::new().push(bytes, |result| results.push(result));
     results
 }
 
-/// A frame of any content shorter than 250 bytes, its checksum right: what another version's sender would send.
+/// Returns a frame of any content shorter than 250 bytes, its checksum right: what another version's sender would send.
 fn framed(content: &[u8]) -> Vec<u8> {
     let mut body = content.to_vec();
     body.extend(CHECKSUM.checksum(content).to_le_bytes());

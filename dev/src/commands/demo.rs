@@ -101,7 +101,7 @@ impl Show {
 
     fn end(self) -> Result<u8> {
         if !self.has_greeted {
-            bail!("the guest ended without its greeting ({GREETING:?}); its last lines say why")
+            bail!("the guest ended without its greeting ({GREETING:?}); its last lines have the reason")
         }
         if let Some(Update { replacement, beats, disk_reports, start }) = self.update {
             print!("\n{}", replacement.end()?);
@@ -109,7 +109,7 @@ impl Show {
             self.disk.map(|disk| disk.since(disk_reports)).transpose()?.iter().for_each(|text| println!("{text}"));
             self.card.map(|card| card.since(start)).transpose()?.iter().for_each(|text| println!("{text}"));
         } else if self.disk.is_some() || self.card.is_some() {
-            bail!("the guest did not use its disk and its network card; its lines about drivers say why")
+            bail!("the guest did not use its disk and its network card; its lines about drivers have the reason")
         }
         println!("The demo is done: an unmodified guest ran to its userspace and powered off.");
         Ok(DONE)

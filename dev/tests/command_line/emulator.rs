@@ -9,7 +9,7 @@
 //! | `panic` | the host prints a backtrace and ends with the code of a panic |
 //! | `mute` | the host never answers |
 //! | `stubborn` | the host accepts the order to power off, and runs on |
-//! | `silent` | the host does not answer requests for memory |
+//! | `unresponsive` | the host does not answer requests for memory |
 //! | `ignores` | the guest ignores its power button |
 //! | nothing | the host runs until it is powered off |
 
@@ -44,7 +44,7 @@ pub fn run() -> ExitCode {
     let wire = UnixStream::connect(socket).expect("the lab listens");
     println!("a host with {behaviour:?}");
     if behaviour.contains("mute") {
-        eprintln!("the emulator says something");
+        eprintln!("the emulator reports something");
         thread::sleep(Duration::from_secs(1000));
     }
     if behaviour.contains("panic") {
@@ -84,7 +84,7 @@ impl Host {
     fn answer(&mut self, Request { id, body }: Request) -> Option<ExitCode> {
         let is_subscription = matches!(body, RequestBody::Subscribe(_));
         let is_end = body == RequestBody::PowerOff && !self.behaviour.contains("stubborn");
-        if matches!(body, RequestBody::VmMemory { .. }) && self.behaviour.contains("silent") {
+        if matches!(body, RequestBody::VmMemory { .. }) && self.behaviour.contains("unresponsive") {
             return None;
         }
         let result = self.result(body);

@@ -36,14 +36,14 @@ pub const RULES: &[Rule] = &[
     ("a_core_has_its_name_once_it_is_whole", a_core_has_its_name_once_it_is_whole),
     ("an_interrupted_dump_leaves_a_guest_that_goes_on_and_no_file", an_interrupted_dump_leaves_no_file),
     ("a_tool_that_is_killed_takes_the_emulator_along", a_tool_that_is_killed_takes_the_emulator_along),
-    ("output_that_nobody_reads_ends_the_tool_quietly", output_that_nobody_reads_ends_the_tool_quietly),
+    ("output_without_a_reader_ends_the_tool_quietly", output_without_a_reader_ends_the_tool_quietly),
 ];
 
 fn up_shows_host_and_guest_and_ends_with_them() {
     let operator = Operator::new("greet");
-    let said = operator.says(&["up", "host.toml"]);
-    let mut lines: Vec<_> = said.out.lines().collect();
-    assert_eq!((said.status, lines.pop()), (0, Some("baton  │ the host ended well")), "{}{}", said.out, said.err);
+    let output = operator.run(&["up", "host.toml"]);
+    let mut lines: Vec<_> = output.out.lines().collect();
+    assert_eq!((output.status, lines.pop()), (0, Some("baton  │ the host ended well")), "{}{}", output.out, output.err);
     // Two serial lines carry these: which is read first is free.
     lines.sort_unstable();
     assert_eq!(lines, ["debian │ Hello from a guest of Baton", "host   │ a host with \"greet\""]);
@@ -51,89 +51,93 @@ fn up_shows_host_and_guest_and_ends_with_them() {
 }
 
 fn a_panic_is_a_status_of_its_own() {
-    let said = Operator::new("panic").says(&["up", "host.toml"]);
-    assert_eq!(said.status, 3);
-    assert!(said.out.contains("host   │ panicked\nhost   │   #0 0x1\n"), "{}", said.out);
+    let output = Operator::new("panic").run(&["up", "host.toml"]);
+    assert_eq!(output.status, 3);
+    assert!(output.out.contains("host   │ panicked\nhost   │   #0 0x1\n"), "{}", output.out);
 }
 
 fn a_host_that_does_not_end_is_ended_at_the_timeout() {
     let started = Instant::now();
-    let said = Operator::new("mute").says(&["up", "host.toml", "--timeout", "1"]);
-    assert_eq!(said.status, 124);
-    assert!(said.out.contains("baton  │ emulator: the emulator says something"), "{}", said.out);
-    assert!(said.out.contains("still ran after 1 s and was ended; raise --timeout"), "{}", said.out);
+    let output = Operator::new("mute").run(&["up", "host.toml", "--timeout", "1"]);
+    assert_eq!(output.status, 124);
+    assert!(output.out.contains("baton  │ emulator: the emulator reports something"), "{}", output.out);
+    assert!(output.out.contains("still ran after 1 s and was ended; raise --timeout"), "{}", output.out);
     assert!(started.elapsed().as_secs() < 20);
 }
 
 fn the_demo_wants_its_greeting() {
-    let said = Operator::new("greet").says(&["demo", "host.toml"]);
-    assert_eq!(said.status, 0, "{}", said.err);
-    let said = Operator::new("poweroff").says(&["demo", "host.toml"]);
-    assert_eq!(said.status, 1);
-    assert!(said.err.contains("without its greeting"), "{}", said.err);
+    let output = Operator::new("greet").run(&["demo", "host.toml"]);
+    assert_eq!(output.status, 0, "{}", output.err);
+    let output = Operator::new("poweroff").run(&["demo", "host.toml"]);
+    assert_eq!(output.status, 1);
+    assert!(output.err.contains("without its greeting"), "{}", output.err);
 }
 
 fn a_detached_host_is_operated_from_elsewhere() {
     let operator = Operator::new("");
-    let said = operator.says(&["up", "host.toml", "--detach"]);
-    assert!(said.status == 0 && said.out.contains("in the background"), "{}{}", said.out, said.err);
-    let said = operator.says(&["up", "host.toml"]);
-    assert!(said.err.contains("runs already; end it with `baton down`"), "{}", said.err);
-    let said = operator.says(&["info", "--json"]);
-    assert!(said.out.starts_with("{\"version\":\"9.9.9\",\"image_bytes\":1048576,"), "{}{}", said.out, said.err);
-    let said = operator.says(&["vm", "list"]);
-    assert!(said.out.contains("debian  running  6 s  2      0,1  512 MiB  1234"), "{}{}", said.out, said.err);
-    let said = operator.says(&["vm", "list", "--json"]);
-    assert!(said.out.contains("\"state\":\"running\"") && said.out.contains("{\"kind\":\"cpuid\",\"count\":1234}"));
-    assert_eq!(operator.says(&["vm", "pause", "debian"]).out, "debian paused\n");
+    let output = operator.run(&["up", "host.toml", "--detach"]);
+    assert!(output.status == 0 && output.out.contains("in the background"), "{}{}", output.out, output.err);
+    let output = operator.run(&["up", "host.toml"]);
+    assert!(output.err.contains("runs already; end it with `baton down`"), "{}", output.err);
+    let output = operator.run(&["info", "--json"]);
+    assert!(output.out.starts_with("{\"version\":\"9.9.9\",\"image_bytes\":1048576,"), "{}{}", output.out, output.err);
+    let output = operator.run(&["vm", "list"]);
+    assert!(output.out.contains("debian  running  6 s  2      0,1  512 MiB  1234"), "{}{}", output.out, output.err);
+    let output = operator.run(&["vm", "list", "--json"]);
+    assert!(output.out.contains("\"state\":\"running\"") && output.out.contains("{\"kind\":\"cpuid\",\"count\":1234}"));
+    assert_eq!(operator.run(&["vm", "pause", "debian"]).out, "debian paused\n");
     assert_eq!(
-        operator.says(&["vm", "stop", "--yes", "debian", "--json"]).out,
+        operator.run(&["vm", "stop", "--yes", "debian", "--json"]).out,
         "{\"done\":\"stopped\",\"name\":\"debian\"}\n"
     );
-    let said = operator.says(&["vm", "start", "debain"]);
-    assert_eq!(said.err, "baton: there is no virtual machine \"debain\"; did you mean \"debian\"?\n");
-    assert_eq!(operator.says(&["vm", "resume", "debian"]).err, "baton: debian runs already; pause it first\n");
-    assert_eq!(operator.says(&["down", "--yes"]).out, "host \"default\" is off\n");
+    let output = operator.run(&["vm", "start", "debain"]);
+    assert_eq!(output.err, "baton: there is no virtual machine \"debain\"; did you mean \"debian\"?\n");
+    assert_eq!(operator.run(&["vm", "resume", "debian"]).err, "baton: debian runs already; pause it first\n");
+    assert_eq!(operator.run(&["down", "--yes"]).out, "host \"default\" is off\n");
     assert_eq!(operator.left_behind(), ["lock", "up.log"]);
-    let said = operator.says(&["vm", "list"]);
-    assert_eq!(said.err, "baton: no host is running; `cargo baton up host.toml` starts one in an emulator\n");
+    let output = operator.run(&["vm", "list"]);
+    assert_eq!(output.err, "baton: no host is running; `cargo baton up host.toml` starts one in an emulator\n");
 }
 
 fn guests_are_shut_down_or_stopped_at_the_timeout() {
     let operator = Operator::new("");
-    assert_eq!(operator.says(&["up", "host.toml", "--detach"]).status, 0);
-    let said = operator.says(&["vm", "wait", "debian", "--timeout", "0"]);
-    assert_eq!(said.status, 1);
+    assert_eq!(operator.run(&["up", "host.toml", "--detach"]).status, 0);
+    let output = operator.run(&["vm", "wait", "debian", "--timeout", "0"]);
+    assert_eq!(output.status, 1);
     let hint = "`baton vm shutdown debian` asks it to";
-    assert_eq!(said.err, format!("baton: guest debian has not ended within 0 s; {hint}\n"));
-    let said = operator.says(&["vm", "shutdown", "debian"]);
-    assert!(said.err.contains("shutdown ends guest debian") && said.err.contains("give --yes"), "{}", said.err);
-    let said = operator.says(&["vm", "shutdown", "--yes", "debian", "debain"]);
-    assert_eq!((said.status, said.err.contains("did you mean \"debian\"?")), (5, true), "{}", said.err);
-    let said = operator.says(&["vm", "shutdown", "--yes", "debian", "debian"]);
-    assert!(said.out.starts_with("debian shut down (powered off; ") && said.out.lines().count() == 1, "{}", said.out);
-    let said = operator.says(&["vm", "shutdown", "debian"]);
-    assert!(said.status == 0 && said.out.starts_with("debian stopped already (powered off; "), "{}", said.out);
-    assert!(operator.says(&["vm", "wait", "debian"]).out.starts_with("debian ended (powered off; "));
-    let said = operator.says(&["vm", "stop", "--yes", "--all"]);
-    let nobody = "baton: no machine is in a state for that; `baton vm list` shows their states\n";
-    assert_eq!((said.status, said.out.as_str(), said.err.as_str()), (0, "", nobody));
-    assert_eq!(operator.says(&["vm", "start", "--all"]).out, "debian started\n");
-    assert_eq!(operator.says(&["vm", "start", "--all", "debian"]).status, 2);
+    assert_eq!(output.err, format!("baton: guest debian has not ended within 0 s; {hint}\n"));
+    let output = operator.run(&["vm", "shutdown", "debian"]);
+    assert!(output.err.contains("shutdown ends guest debian") && output.err.contains("give --yes"), "{}", output.err);
+    let output = operator.run(&["vm", "shutdown", "--yes", "debian", "debain"]);
+    assert_eq!((output.status, output.err.contains("did you mean \"debian\"?")), (5, true), "{}", output.err);
+    let output = operator.run(&["vm", "shutdown", "--yes", "debian", "debian"]);
+    assert!(
+        output.out.starts_with("debian shut down (powered off; ") && output.out.lines().count() == 1,
+        "{}",
+        output.out
+    );
+    let output = operator.run(&["vm", "shutdown", "debian"]);
+    assert!(output.status == 0 && output.out.starts_with("debian stopped already (powered off; "), "{}", output.out);
+    assert!(operator.run(&["vm", "wait", "debian"]).out.starts_with("debian ended (powered off; "));
+    let output = operator.run(&["vm", "stop", "--yes", "--all"]);
+    let none = "baton: no machine is in a state for that; `baton vm list` shows their states\n";
+    assert_eq!((output.status, output.out.as_str(), output.err.as_str()), (0, "", none));
+    assert_eq!(operator.run(&["vm", "start", "--all"]).out, "debian started\n");
+    assert_eq!(operator.run(&["vm", "start", "--all", "debian"]).status, 2);
 
     let operator = Operator::new("ignores");
-    assert_eq!(operator.says(&["up", "host.toml", "--detach"]).status, 0);
-    let said = operator.says(&["vm", "shutdown", "--yes", "--json", "--timeout", "1", "debian"]);
+    assert_eq!(operator.run(&["up", "host.toml", "--detach"]).status, 0);
+    let output = operator.run(&["vm", "shutdown", "--yes", "--json", "--timeout", "1", "debian"]);
     let expected = "{\"done\":\"stopped: it did not shut down within 1 s\",\"name\":\"debian\",\"reason\":\"stopped by";
-    assert!(said.status == 0 && said.out.starts_with(expected), "{}{}", said.out, said.err);
+    assert!(output.status == 0 && output.out.starts_with(expected), "{}{}", output.out, output.err);
 }
 
 fn cpus_are_listed_and_taken_offline_and_online() {
     let operator = Operator::new("");
-    assert_eq!(operator.says(&["up", "host.toml", "--detach"]).status, 0);
-    let said = operator.says(&["cpu", "list"]);
+    assert_eq!(operator.run(&["up", "host.toml", "--detach"]).status, 0);
+    let output = operator.run(&["cpu", "list"]);
     let lines: Vec<String> =
-        said.out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        output.out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     let expected = [
         "CPU APIC STATE BUSY VCPUS REASON",
         "0 0 online 21 % debian/0,debian/1",
@@ -141,33 +145,33 @@ fn cpus_are_listed_and_taken_offline_and_online() {
         "2 4 offline",
         "3 6 failed it did not come further than initialisation",
     ];
-    assert_eq!(lines, expected, "{}", said.err);
-    let said = operator.says(&["cpu", "list", "--json"]);
-    let first = said.out.lines().next().expect("a line");
+    assert_eq!(lines, expected, "{}", output.err);
+    let output = operator.run(&["cpu", "list", "--json"]);
+    let first = output.out.lines().next().expect("a line");
     assert_eq!(
         first,
         "{\"index\":0,\"apic_id\":0,\"state\":\"online\",\"reason\":null,\"busy_permille\":215,\
          \"vcpus\":[{\"vm\":\"debian\",\"vcpu\":0},{\"vm\":\"debian\",\"vcpu\":1}]}"
     );
-    assert_eq!(said.out.lines().count(), 4, "every page");
-    assert_eq!(operator.says(&["cpu", "offline", "1"]).out, "CPU 1 is offline\n");
-    let said = operator.says(&["cpu", "online", "1", "--json"]);
-    assert_eq!(said.out, "{\"cpu\":1,\"done\":\"online\"}\n");
-    let said = operator.says(&["cpu", "offline", "0"]);
+    assert_eq!(output.out.lines().count(), 4, "every page");
+    assert_eq!(operator.run(&["cpu", "offline", "1"]).out, "CPU 1 is offline\n");
+    let output = operator.run(&["cpu", "online", "1", "--json"]);
+    assert_eq!(output.out, "{\"cpu\":1,\"done\":\"online\"}\n");
+    let output = operator.run(&["cpu", "offline", "0"]);
     let refused = "baton: CPU 0 serves the control channel; it stays; take another one offline\n";
-    assert_eq!((said.status, said.err.as_str()), (4, refused));
-    assert_eq!(operator.says(&["cpu", "offline", "one"]).status, 2);
+    assert_eq!((output.status, output.err.as_str()), (4, refused));
+    assert_eq!(operator.run(&["cpu", "offline", "one"]).status, 2);
 }
 
 fn a_console_is_typed_on_by_a_script() {
     let operator = Operator::new("");
-    assert_eq!(operator.says(&["up", "host.toml", "--detach"]).status, 0);
-    let said = operator.types("uname -a\n", &["vm", "console", "debian", "--linger", "0.3"]);
-    assert_eq!((said.status, said.out.as_str()), (0, "UNAME -A\n"), "{}", said.err);
-    let said = operator.types("", &["vm", "console", "debian", "--linger", "0.3"]);
-    assert_eq!(said.out, "UNAME -A\n", "the screen as it was left");
-    let said = operator.types("", &["vm", "console", "other"]);
-    assert!(said.err.contains("no virtual machine \"other\"; `baton vm list` shows"), "{}", said.err);
+    assert_eq!(operator.run(&["up", "host.toml", "--detach"]).status, 0);
+    let output = operator.types("uname -a\n", &["vm", "console", "debian", "--linger", "0.3"]);
+    assert_eq!((output.status, output.out.as_str()), (0, "UNAME -A\n"), "{}", output.err);
+    let output = operator.types("", &["vm", "console", "debian", "--linger", "0.3"]);
+    assert_eq!(output.out, "UNAME -A\n", "the screen as it was left");
+    let output = operator.types("", &["vm", "console", "other"]);
+    assert!(output.err.contains("no virtual machine \"other\"; `baton vm list` shows"), "{}", output.err);
 }
 
 /// A terminal: the end at which one types, and the end of the program.
@@ -183,7 +187,7 @@ fn pseudoterminal() -> rustix::io::Result<(File, File)> {
 /// Connects a terminal to the guest's console, lets `leave` end that, and returns what was shown.
 fn on_a_terminal(leave: impl FnOnce(&File, &Child)) -> String {
     let operator = Operator::new("");
-    assert_eq!(operator.says(&["up", "host.toml", "--detach"]).status, 0);
+    assert_eq!(operator.run(&["up", "host.toml", "--detach"]).status, 0);
     let (master, terminal) = pseudoterminal().expect("a terminal");
     let modes = || tcgetattr(&terminal).expect("a terminal");
     let before = modes();
@@ -222,15 +226,15 @@ fn a_terminal_is_itself_again_after_a_signal() {
 
 fn records_are_followed_to_the_end() {
     let operator = Operator::new("");
-    assert_eq!(operator.says(&["up", "host.toml", "--detach"]).status, 0);
-    let said = operator.says(&["log"]);
-    assert_eq!(said.out.lines().count(), 3, "{}{}", said.out, said.err);
-    assert!(said.out.starts_with("[    0.000000] cpu0 info  boot: record 0\n"), "{}", said.out);
-    let said = operator.says(&["events", "--json"]);
-    assert_eq!(said.out, "{\"sequence\":0,\"time_ns\":5,\"kind\":\"host-ready\"}\n");
+    assert_eq!(operator.run(&["up", "host.toml", "--detach"]).status, 0);
+    let output = operator.run(&["log"]);
+    assert_eq!(output.out.lines().count(), 3, "{}{}", output.out, output.err);
+    assert!(output.out.starts_with("[    0.000000] cpu0 info  boot: record 0\n"), "{}", output.out);
+    let output = operator.run(&["events", "--json"]);
+    assert_eq!(output.out, "{\"sequence\":0,\"time_ns\":5,\"kind\":\"host-ready\"}\n");
     let follower = operator.start(&mut operator.command(&["log", "-f", "--json"]));
     thread::sleep(Duration::from_millis(500));
-    assert_eq!(operator.says(&["down", "--yes"]).status, 0);
+    assert_eq!(operator.run(&["down", "--yes"]).status, 0);
     let output = follower.wait_with_output().expect("ended");
     let out = String::from_utf8(output.stdout).expect("text");
     let err = String::from_utf8(output.stderr).expect("text");
@@ -241,18 +245,18 @@ fn records_are_followed_to_the_end() {
 }
 
 fn a_detached_host_that_fails_shows_its_last_lines() {
-    let said = Operator::new("panic").says(&["up", "host.toml", "--detach"]);
-    assert_eq!(said.status, 1);
-    assert!(said.err.contains("ended before it answered (status 3)"), "{}", said.err);
-    assert!(said.err.contains("host   │ panicked"), "{}", said.err);
+    let output = Operator::new("panic").run(&["up", "host.toml", "--detach"]);
+    assert_eq!(output.status, 1);
+    assert!(output.err.contains("ended before it answered (status 3)"), "{}", output.err);
+    assert!(output.err.contains("host   │ panicked"), "{}", output.err);
 }
 
 fn a_host_that_does_not_go_is_ended_by_force() {
     let operator = Operator::new("stubborn");
-    assert_eq!(operator.says(&["up", "host.toml", "--detach"]).status, 0);
-    let said = operator.says(&["down", "--yes", "--timeout", "1"]);
-    assert_eq!(said.out, "host \"default\" did not power off within 1 s; it was ended by force\n", "{}", said.err);
-    assert_eq!(operator.says(&["info"]).status, 6);
+    assert_eq!(operator.run(&["up", "host.toml", "--detach"]).status, 0);
+    let output = operator.run(&["down", "--yes", "--timeout", "1"]);
+    assert_eq!(output.out, "host \"default\" did not power off within 1 s; it was ended by force\n", "{}", output.err);
+    assert_eq!(operator.run(&["info"]).status, 6);
 }
 
 fn bad_settings_are_named_with_the_hint() {
@@ -266,8 +270,8 @@ fn bad_settings_are_named_with_the_hint() {
         (&["up", "host.toml", "--name", "a/b"], "is no name for a host"),
     ];
     for (arguments, expected) in cases {
-        let said = operator.says(arguments);
-        assert!(said.status != 0 && said.err.contains(expected), "{arguments:?}: {}", said.err);
+        let output = operator.run(arguments);
+        assert!(output.status != 0 && output.err.contains(expected), "{arguments:?}: {}", output.err);
     }
 }
 
@@ -275,17 +279,17 @@ fn a_bundle_is_written() {
     let operator = Operator::new("");
     let file = tempfile::NamedTempFile::new().expect("a file");
     let path = file.path().to_str().expect("text");
-    let said = operator.says(&["bundle", "host.toml", "-o", path]);
-    assert!(said.out.contains(": 1 guest, "), "{}{}", said.out, said.err);
+    let output = operator.run(&["bundle", "host.toml", "-o", path]);
+    assert!(output.out.contains(": 1 guest, "), "{}{}", output.out, output.err);
     let bytes = fs::read(path).expect("written");
     assert_eq!(Bundle::parse(&bytes).expect("good").verify("vmlinuz"), Ok(&b"a kernel"[..]));
 }
 
 fn a_core_has_its_name_once_it_is_whole() {
     let operator = Operator::new("");
-    assert_eq!(operator.says(&["up", "host.toml", "--detach"]).status, 0);
-    let said = operator.says(&["vm", "dump", "debian", "-o", "a.core"]);
-    assert_eq!(said.status, 0, "{}", said.err);
+    assert_eq!(operator.run(&["up", "host.toml", "--detach"]).status, 0);
+    let output = operator.run(&["vm", "dump", "debian", "-o", "a.core"]);
+    assert_eq!(output.status, 0, "{}", output.err);
     assert!(operator.has("a.core") && !operator.has("a.core.partial"));
     // The host's lines come by another way than its answers.
     until(|| operator.log().contains("held for "));
@@ -294,8 +298,8 @@ fn a_core_has_its_name_once_it_is_whole() {
 
 fn an_interrupted_dump_leaves_no_file() {
     for signal in [Signal::INT, Signal::TERM] {
-        let operator = Operator::new("silent");
-        assert_eq!(operator.says(&["up", "host.toml", "--detach"]).status, 0);
+        let operator = Operator::new("unresponsive");
+        assert_eq!(operator.run(&["up", "host.toml", "--detach"]).status, 0);
         let dump = operator.start(&mut operator.command(&["vm", "dump", "debian", "-o", "a.core"]));
         until(|| operator.has("a.core.partial"));
         kill_process(Pid::from_child(&dump), signal).expect("sent");
@@ -309,7 +313,7 @@ fn an_interrupted_dump_leaves_no_file() {
 fn a_tool_that_is_killed_takes_the_emulator_along() {
     let operator = Operator::new("");
     let mut up = operator.start(&mut operator.command(&["up", "host.toml"]));
-    until(|| operator.says(&["info"]).status == 0);
+    until(|| operator.run(&["info"]).status == 0);
     let emulator = operator.emulator();
     assert!(is_alive(emulator));
     kill_process(Pid::from_child(&up), Signal::KILL).expect("sent");
@@ -317,7 +321,7 @@ fn a_tool_that_is_killed_takes_the_emulator_along() {
     until(|| !is_alive(emulator));
 }
 
-/// Returns whether a process runs: one that nobody has waited for does not.
+/// Returns whether a process runs: one that was not yet waited for does not.
 fn is_alive(process: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
@@ -331,11 +335,11 @@ fn until(is_so: impl Fn() -> bool) {
     }
 }
 
-fn output_that_nobody_reads_ends_the_tool_quietly() {
+fn output_without_a_reader_ends_the_tool_quietly() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     let operator = Operator::new("");
-    assert_eq!(operator.says(&["up", "host.toml", "--detach"]).status, 0);
+    assert_eq!(operator.run(&["up", "host.toml", "--detach"]).status, 0);
     let commands: [&[&str]; 7] = [
         &["bench"],
         &["log"],
@@ -349,10 +353,10 @@ fn output_that_nobody_reads_ends_the_tool_quietly() {
         let writer = writer.try_clone().expect("cloned");
         let mut command = operator.command(arguments);
         let mut child = operator.start(command.stdin(Stdio::piped()).stdout(writer));
-        // What the console shows.
+        // The console's output.
         let _ = child.stdin.take().expect("piped").write_all(b"typed\n");
         let output = child.wait_with_output().expect("ended");
-        let said = (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned());
-        assert_eq!(said, (Some(141), String::new()), "{arguments:?}");
+        let end = (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned());
+        assert_eq!(end, (Some(141), String::new()), "{arguments:?}");
     }
 }

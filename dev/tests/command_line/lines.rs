@@ -41,14 +41,14 @@ impl Port {
         unlockpt(&master).expect("unlocked");
         let name = ptsname(&master, Vec::new()).expect("a name").into_string().expect("text");
         let port = open(&name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).expect("opened");
-        // What comes between two commands would be sent back, and the lab's broker drops a client that sends garbage.
+        // Bytes between two commands would be sent back, and the lab's broker drops a client that sends garbage.
         let mut settings = tcgetattr(&port).expect("a terminal");
         settings.local_modes.remove(LocalModes::ECHO);
         tcsetattr(&port, OptionalActions::Now, &settings).expect("set");
         Self { name, port, other_end: master.into() }
     }
 
-    /// A port at whose other end is the host behind a socket.
+    /// A port; at its other end is the host behind a socket.
     fn of_host(socket: &Path) -> Self {
         let port = Self::new();
         let end = || port.other_end.try_clone().expect("a second handle");
@@ -103,8 +103,8 @@ fn tcp_of(socket: PathBuf) -> String {
 
 fn running() -> Operator {
     let operator = Operator::new("");
-    let said = operator.says(&["up", "host.toml", "--detach"]);
-    assert_eq!(said.status, 0, "{}{}", said.out, said.err);
+    let output = operator.run(&["up", "host.toml", "--detach"]);
+    assert_eq!(output.status, 0, "{}{}", output.out, output.err);
     operator
 }
 
@@ -112,15 +112,15 @@ fn a_host_is_operated_over_a_serial_port() {
     let operator = running();
     let port = Port::of_host(&operator.socket());
     let (address, before) = (port.address(), port.settings());
-    let said = operator.says(&["--connect", &address, "info", "--json"]);
-    assert!(said.out.starts_with("{\"version\":\"9.9.9\""), "{}{}", said.out, said.err);
-    let said = operator.says(&["vm", "list", "--connect", &address]);
-    assert!(said.out.contains("debian  running"), "{}{}", said.out, said.err);
-    let said = operator.types("ls\n", &["vm", "console", "debian", "--linger", "0.2", "--connect", &address]);
-    assert!(said.status == 0 && said.out.contains("LS"), "{}{}", said.out, said.err);
+    let output = operator.run(&["--connect", &address, "info", "--json"]);
+    assert!(output.out.starts_with("{\"version\":\"9.9.9\""), "{}{}", output.out, output.err);
+    let output = operator.run(&["vm", "list", "--connect", &address]);
+    assert!(output.out.contains("debian  running"), "{}{}", output.out, output.err);
+    let output = operator.types("ls\n", &["vm", "console", "debian", "--linger", "0.2", "--connect", &address]);
+    assert!(output.status == 0 && output.out.contains("LS"), "{}{}", output.out, output.err);
     let mut command = operator.command(&["cpu", "list"]);
-    let said = command.env("BATON_CONNECT", &address).output().expect("started");
-    assert!(said.status.success(), "{said:?}");
+    let output = command.env("BATON_CONNECT", &address).output().expect("started");
+    assert!(output.status.success(), "{output:?}");
     assert_eq!(port.settings(), before, "a port has its settings back");
 }
 
@@ -141,9 +141,9 @@ fn a_serial_port_that_cannot_be_used_is_named() {
     let operator = Operator::new("");
     let port = Port::new();
     let error = |address: &str| {
-        let said = operator.says(&["info", "--connect", address]);
-        assert_ne!(said.status, 0);
-        said.err
+        let output = operator.run(&["info", "--connect", address]);
+        assert_ne!(output.status, 0);
+        output.err
     };
     let cases = [
         ("tty:/dev/nowhere", "baton: there is no device /dev/nowhere; `ls /dev/serial/by-id"),
@@ -156,22 +156,22 @@ fn a_serial_port_that_cannot_be_used_is_named() {
     let bin = operator.program("ssh", "exit 127");
     for (address, expected) in cases {
         let mut command = operator.command(&["info", "--connect", address]);
-        let said = command.env("PATH", &bin).output().expect("started");
-        let text = String::from_utf8_lossy(&said.stderr);
-        assert!(!said.status.success() && text.contains(expected), "{address}: {text}");
+        let output = command.env("PATH", &bin).output().expect("started");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && text.contains(expected), "{address}: {text}");
     }
     let lock = File::open(&port.name).expect("opened");
     lock.lock().expect("locked");
     assert!(error(&port.address()).contains(&format!("{} is in use by another process; `fuser", port.name)));
-    let said = operator.says(&["info", "--connect", "lab:a", "--name", "a"]);
-    assert!(said.status == 2 && said.err.contains("cannot be used with"), "{}", said.err);
+    let output = operator.run(&["info", "--connect", "lab:a", "--name", "a"]);
+    assert!(output.status == 2 && output.err.contains("cannot be used with"), "{}", output.err);
 }
 
 fn a_host_is_operated_over_tcp_and_ssh() {
     let operator = running();
     let address = tcp_of(operator.socket());
-    let said = operator.says(&["info", "--connect", &address]);
-    assert!(said.status == 0 && said.out.contains("9.9.9"), "{}{}", said.out, said.err);
+    let output = operator.run(&["info", "--connect", &address]);
+    assert!(output.status == 0 && output.out.contains("9.9.9"), "{}{}", output.out, output.err);
     // The far side is this machine: its shell runs the tool's other half.
     let bin = operator.program("ssh", "shift; [ \"$1 $2\" = \"-- gateway\" ] || exit 255; exec sh -c \"$3\"");
     operator.program("baton", &format!("exec {} \"$@\"", env!("CARGO_BIN_EXE_baton-dev")));
@@ -181,12 +181,12 @@ fn a_host_is_operated_over_tcp_and_ssh() {
         command.env("PATH", &path).output().expect("started")
     };
     for address in ["ssh:gateway", &format!("ssh:gateway/{address}")] {
-        let said = far(address);
-        let (out, err) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
-        assert!(said.status.success() && out.contains("host ready"), "{address}: {out}{err}");
+        let output = far(address);
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && out.contains("host ready"), "{address}: {out}{err}");
     }
-    let said = far("ssh:gateway/unix:/nowhere");
-    let text = String::from_utf8_lossy(&said.stderr);
+    let output = far("ssh:gateway/unix:/nowhere");
+    let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("there is no socket /nowhere") && text.contains("ended with status 1"), "{text}");
 }
 
@@ -198,7 +198,7 @@ fn a_line_that_ends_is_reported() {
     let mut first = [0];
     (&other_end).read_exact(&mut first).expect("a greeting");
     drop((other_end, port));
-    let said = child.wait_with_output().expect("ended");
-    let text = String::from_utf8_lossy(&said.stderr);
-    assert!(!said.status.success() && text.contains("has closed the connection"), "{text}");
+    let output = child.wait_with_output().expect("ended");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("has closed the connection"), "{text}");
 }

@@ -18,13 +18,13 @@ pub struct Operator {
 }
 
 /// The result of a command.
-pub struct Said {
+pub struct Outcome {
     pub status: i32,
     pub out: String,
     pub err: String,
 }
 
-impl From<Output> for Said {
+impl From<Output> for Outcome {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("text");
         Self { status: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
@@ -32,7 +32,7 @@ impl From<Output> for Said {
 }
 
 impl Operator {
-    /// Returns an operator whose host has this `behaviour`.
+    /// Returns an operator with a host of this `behaviour`.
     pub fn new(behaviour: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("written");
@@ -57,12 +57,12 @@ impl Operator {
         command
     }
 
-    pub fn says(&self, arguments: &[&str]) -> Said {
+    pub fn run(&self, arguments: &[&str]) -> Outcome {
         self.command(arguments).output().expect("started").into()
     }
 
     /// Runs `baton` with `input` on standard input.
-    pub fn types(&self, input: &str, arguments: &[&str]) -> Said {
+    pub fn types(&self, input: &str, arguments: &[&str]) -> Outcome {
         let mut child = self.start(self.command(arguments).stdin(Stdio::piped()));
         child.stdin.take().expect("piped").write_all(input.as_bytes()).expect("written");
         child.wait_with_output().expect("ended").into()

@@ -14,7 +14,7 @@ const LINUX_MEMORY: Size = Size::mebibytes(256);
 /// Memory of a guest of ours that is only a program.
 const TINY_MEMORY: Size = Size::mebibytes(16);
 
-/// A Linux guest whose agent does `tasks` (`guests/README.md`).
+/// A Linux guest with an agent that does `tasks` (`guests/README.md`).
 pub fn linux(name: &str, kernel: Kernel, tasks: &str) -> Result<Guest> {
     let initrd = Some(built("guests/initramfs.cpio")?);
     // Warnings, and all that is worse: what else it has to report costs a quarter of its boot in exits.

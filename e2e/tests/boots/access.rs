@@ -15,7 +15,7 @@ use e2e::host::BOOT_LIMIT;
 use e2e::place::Build;
 use e2e::recipe::Recipe;
 use e2e::serial::{Noise, SerialHost};
-use e2e::tool::{Operator, Said};
+use e2e::tool::{Operator, Outcome};
 use session::Signer;
 use wire::{Refusal, RefusalCode, ReplyBody, RequestBody, UpdateBy};
 
@@ -43,7 +43,7 @@ struct World {
 }
 
 impl World {
-    /// A host whose keys have the names of their roles.
+    /// A host with keys that have the names of their roles.
     fn start(change: impl FnOnce(Recipe) -> Recipe) -> Result<Self> {
         let operator = Operator::with("")?;
         let roles = [("read", ControlRole::Read), ("update", ControlRole::Update), ("revoked", ControlRole::Revoked)];
@@ -60,17 +60,20 @@ impl World {
         self.operator.folder().join(key)
     }
 
-    /// What the tool says with this key, or without one.
-    fn says(&self, key: Option<&str>, arguments: &[&str]) -> Result<Said> {
+    /// Returns the tool's output with this key, or without one.
+    fn run(&self, key: Option<&str>, arguments: &[&str]) -> Result<Outcome> {
         let port = self.host.address();
         let key = key.map_or_else(Vec::new, |key| vec!["--key", key]);
-        self.operator.says(&[&["--connect", &port], &key[..], arguments].concat())
+        self.operator.run(&[&["--connect", &port], &key[..], arguments].concat())
     }
 
-    /// The tool is refused, and says this.
+    /// The tool is refused, and prints these parts.
     fn is_refused(&self, key: Option<&str>, arguments: &[&str], parts: &[&str]) -> Result<()> {
-        let said = self.says(key, arguments)?;
-        ensure!(said.status == REFUSED && parts.iter().all(|part| said.err.contains(part)), "{parts:?}: {said:?}");
+        let output = self.run(key, arguments)?;
+        ensure!(
+            output.status == REFUSED && parts.iter().all(|part| output.err.contains(part)),
+            "{parts:?}: {output:?}"
+        );
         Ok(())
     }
 
@@ -85,7 +88,7 @@ impl World {
         Ok(Client::on(baton::connection::open(&address)?))
     }
 
-    /// A session as one who makes each frame himself has it.
+    /// A session of a client that makes each frame itself.
     fn session(&self, line: &mut Client, key: &str) -> Result<Signer> {
         let mut signer = Signer::new(keys::secret(&self.file(key))?);
         match line.request(signer.begin())? {
@@ -112,26 +115,26 @@ fn a_host_with_control_keys_takes_what_they_have_signed() -> Result<()> {
     let world = World::start(|recipe| recipe)?;
     world.is_refused(None, &["vm", "list"], &["takes signed requests only", "--key FILE"])?;
     world.is_refused(Some("revoked"), &["vm", "list"], &["the control key \"revoked\" is revoked"])?;
-    let vms = world.says(Some("read"), &["vm", "list"])?.well()?;
+    let vms = world.run(Some("read"), &["vm", "list"])?.well()?;
     ensure!(vms.contains(GUEST) && vms.contains("running"), "{vms}");
     let needs = "has the role read, and this takes operate";
     world.is_refused(Some("read"), &["vm", "stop", "--yes", GUEST], &[needs])?;
     updates_in_a_session(&world)?;
     refuses_what_comes_again(&world)?;
-    world.says(Some("update"), &["key", "revoke", "read"])?.well()?;
+    world.run(Some("update"), &["key", "revoke", "read"])?.well()?;
     world.is_refused(Some("read"), &["vm", "list"], &["the control key \"read\" is revoked"])?;
     // The tool itself begins another session with the next image, over another connection.
-    let updated = world.says(Some("update"), &["update", "--confirm-within", "60"])?.well()?;
+    let updated = world.run(Some("update"), &["update", "--confirm-within", "60"])?.well()?;
     ensure!(updated.contains("generation   3 ") && updated.contains("confirmed"), "{updated}");
     world.is_refused(Some("read"), &["vm", "list"], &["the control key \"read\" is revoked"])?;
-    let events = world.says(Some("update"), &["events"])?.well()?;
+    let events = world.run(Some("update"), &["events"])?.well()?;
     for part in ["signed requests only", needs, "was not carried out", "control key read was revoked by update"] {
         ensure!(events.contains(part), "no event with {part:?}: {events}");
     }
     Ok(())
 }
 
-/// One conversation: an update, and what comes after it.
+/// One session: an update, and what comes after it.
 fn updates_in_a_session(world: &World) -> Result<()> {
     let mut client = world.client(Some("update"))?;
     let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
@@ -144,7 +147,7 @@ fn updates_in_a_session(world: &World) -> Result<()> {
     client.order(RequestBody::VmResume { name: GUEST.to_owned() })
 }
 
-/// A frame that was carried out is sent again, and one that somebody has changed.
+/// A frame that was carried out is sent again, and one that was changed on the line.
 fn refuses_what_comes_again(world: &World) -> Result<()> {
     let mut line = world.line()?;
     let mut signer = world.session(&mut line, "update")?;
@@ -165,7 +168,7 @@ fn refuses_what_comes_again(world: &World) -> Result<()> {
 fn an_image_and_a_bundle_without_a_key_come_in_a_session() -> Result<()> {
     let world = World::start(|recipe| recipe)?;
     let image = Build::Shipped.file()?.display().to_string();
-    let updated = world.says(Some("update"), &["update", "--image", &image])?.well()?;
+    let updated = world.run(Some("update"), &["update", "--image", &image])?.well()?;
     ensure!(updated.contains(" MiB in ") && updated.contains("generation   2 "), "{updated}");
     world.is_refused(Some("read"), &["update", "--image", &image], &["has the role read, and this takes update"])?;
     // A bundle that does not list the key any more.
@@ -173,15 +176,15 @@ fn an_image_and_a_bundle_without_a_key_come_in_a_session() -> Result<()> {
     let path = world.file("fewer.bundle");
     std::fs::write(&path, recipe(fewer)?.bundle()?)?;
     let path: &Path = &path;
-    let updated = world.says(Some("update"), &["update", &path.display().to_string()])?.well()?;
+    let updated = world.run(Some("update"), &["update", &path.display().to_string()])?.well()?;
     ensure!(updated.contains("generation   3 "), "{updated}");
     world.is_refused(Some("read"), &["vm", "list"], &["this host has no control key"])?;
-    let keys = world.says(Some("update"), &["key", "list"])?.well()?;
+    let keys = world.run(Some("update"), &["key", "list"])?.well()?;
     ensure!(keys.contains("update") && keys.contains("revoked") && !keys.contains("read "), "{keys}");
     Ok(())
 }
 
-/// Somebody on the line sends wrong signatures as fast as they are refused, and asks for sessions without end.
+/// A peer on the line sends wrong signatures as fast as they are refused, and asks for sessions without end.
 fn forged_and_unanswered_requests_cost_guests_nothing() -> Result<()> {
     let world = World::start(|recipe| recipe)?;
     let mut line = world.line()?;
@@ -203,13 +206,13 @@ fn forged_and_unanswered_requests_cost_guests_nothing() -> Result<()> {
     }
     ensure!(checked >= 16 && unchecked > checked, "{checked} were checked, {unchecked} were not");
     drop(line);
-    // As the refusals say.
+    // The limit that the refusals state.
     sleep(Duration::from_secs(1));
-    let events = world.says(Some("update"), &["events"])?.well()?;
+    let events = world.run(Some("update"), &["events"])?.well()?;
     for part in ["challenges were not answered within 30 s", "is not that of the control key", "more were refused"] {
         ensure!(events.contains(part), "no event with {part:?}: {events}");
     }
-    let vms = world.says(Some("read"), &["vm", "list"])?.well()?;
+    let vms = world.run(Some("read"), &["vm", "list"])?.well()?;
     ensure!(vms.contains("running"), "{vms}");
     Ok(())
 }
@@ -218,12 +221,12 @@ fn a_host_that_has_ended_takes_no_request() -> Result<()> {
     let asked = "selftest=panic-when-asked panic=halt";
     let world = World::start(|recipe| recipe.with_fault_points().options(asked))?;
     // It ends when it is asked for events.
-    let _ = world.says(Some("read"), &["events"])?;
-    world.host.says("self-test, as asked")?;
+    let _ = world.run(Some("read"), &["events"])?;
+    world.host.logs("self-test, as asked")?;
     for key in [None, Some("update")] {
-        let said = world.says(key, &["info"])?;
-        ensure!(said.status != Some(0) && said.err.contains("this host has ended"), "{said:?}");
-        ensure!(said.err.contains("COM1"), "{said:?}");
+        let output = world.run(key, &["info"])?;
+        ensure!(output.status != Some(0) && output.err.contains("this host has ended"), "{output:?}");
+        ensure!(output.err.contains("COM1"), "{output:?}");
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ use super::iommus::image_of;
 
 pub const RULES: &[Rule] = &[
     ("edu_interrupts_exactly_once_on_the_bare_machine", edu_interrupts_exactly_once_on_the_bare_machine),
-    ("edu_transfers_what_it_is_told_on_the_bare_machine", edu_transfers_what_it_is_told_on_the_bare_machine),
+    ("edu_transfers_as_commanded_on_the_bare_machine", edu_transfers_as_commanded_on_the_bare_machine),
     ("edu_attacks_succeed_on_the_bare_machine", edu_attacks_succeed_on_the_bare_machine),
     ("edu_survives_any_use_of_its_registers_on_the_bare_machine", edu_survives_any_use_on_the_bare_machine),
     ("a_guest_has_edu_behind_amds_iommu", || a_guest_has_edu(Iommu::Amd)),
@@ -33,7 +33,7 @@ pub const RULES: &[Rule] = &[
     ("neighbours_notice_no_use_of_a_functions_registers", neighbours_notice_no_use_of_registers),
     ("a_function_serves_the_next_run_of_its_guest_and_the_next_image", a_function_serves_again),
     ("interrupts_follow_a_vcpu_whose_cpu_goes_offline", interrupts_follow_a_vcpu),
-    ("a_function_that_was_refused_is_nobodys", a_function_that_was_refused_is_nobodys),
+    ("a_function_that_was_refused_has_no_owner", a_function_that_was_refused_has_no_owner),
     ("a_function_that_cannot_be_reset_alone_is_reset_with_its_bus", a_function_is_reset_with_its_bus),
     ("a_disk_is_chosen_by_its_serial_number_behind_amds_iommu", || chosen_by_serial(Iommu::Amd)),
     ("a_disk_is_chosen_by_its_serial_number_behind_intels_iommu", || chosen_by_serial(Iommu::Intel)),
@@ -73,7 +73,7 @@ fn edu_interrupts_exactly_once_on_the_bare_machine() -> Result<()> {
     Ok(())
 }
 
-fn edu_transfers_what_it_is_told_on_the_bare_machine() -> Result<()> {
+fn edu_transfers_as_commanded_on_the_bare_machine() -> Result<()> {
     let lines = edu_alone("do=dma,stream,blackout rounds=3")?;
     for task in ["stream", "blackout"] {
         let (task, wanted) = (format!("edu: {task} "), "transfers=6 lost=0 double=0 wrong=0 stuck=0");
@@ -113,10 +113,10 @@ fn start(iommu: Iommu, devices: Vec<Device>, guest: Guest) -> Result<Host> {
 fn a_guest_has_edu(iommu: Iommu) -> Result<()> {
     let mut host = start(iommu, vec![Device::Edu], edu("do=check,msi,dma,stream rounds=2")?)?;
     host.limit(Duration::from_secs(30));
-    host.guest_says("edu", "edu: msi running n=1000 came=1000")?;
-    host.guest_says("edu", "edu: msi halted n=1000 came=1000")?;
-    host.guest_says("edu", "edu: dma: ok")?;
-    host.guest_says("edu", "transfers=4 lost=0 double=0 wrong=0 stuck=0")?;
+    host.guest_prints("edu", "edu: msi running n=1000 came=1000")?;
+    host.guest_prints("edu", "edu: msi halted n=1000 came=1000")?;
+    host.guest_prints("edu", "edu: dma: ok")?;
+    host.guest_prints("edu", "transfers=4 lost=0 double=0 wrong=0 stuck=0")?;
     host.powers_off()
 }
 
@@ -129,7 +129,7 @@ fn a_function_is_refused_with_the_reason() -> Result<()> {
     for (iommu, selector, without_reset, reason) in refused {
         let guest = Guest { functions: vec![assigned(selector, without_reset)], ..tiny("edu", "edu", "do=check")? };
         let mut host = start(iommu, vec![Device::Edu], guest)?;
-        host.says(&["guest edu: ", reason])?;
+        host.logs(&["guest edu: ", reason])?;
         host.powers_off()?;
     }
     Ok(())
@@ -145,10 +145,10 @@ fn linux_has_both(iommu: Iommu) -> Result<()> {
     guest.modules.push(archive);
     let mut host = start(iommu, vec![disk(0), card(Model::E1000e)], guest)?;
     host.limit(Duration::from_secs(120));
-    host.guest_says("guest", "pci_bus 0000:00: root bus resource [mem 0x100000000-0xffffffffff window]")?;
-    host.guest_says("guest", "nvme nvme0: 1/0/0 default/read/poll queues")?;
-    host.guest_says("guest", "Intel(R) PRO/1000 Network Connection")?;
-    host.guest_says("guest", "baton-agent: drivers done")?;
+    host.guest_prints("guest", "pci_bus 0000:00: root bus resource [mem 0x100000000-0xffffffffff window]")?;
+    host.guest_prints("guest", "nvme nvme0: 1/0/0 default/read/poll queues")?;
+    host.guest_prints("guest", "Intel(R) PRO/1000 Network Connection")?;
+    host.guest_prints("guest", "baton-agent: drivers done")?;
     host.powers_off()
 }
 
@@ -157,10 +157,10 @@ fn edu_transfers_across_updates(iommu: Iommu) -> Result<()> {
     let mut host = start(iommu, vec![Device::Edu], edu("do=stream")?)?;
     for generation in 2..=4 {
         host.limit(Duration::from_secs(30));
-        host.guest_says("edu", "edu: stream ")?;
+        host.guest_prints("edu", "edu: stream ")?;
         host.update_to(generation)?;
     }
-    host.guest_says("edu", "lost=0 double=0 wrong=0 stuck=0")?;
+    host.guest_prints("edu", "lost=0 double=0 wrong=0 stuck=0")?;
     ensure!(!host.seen.console("edu").contains("WRONG"), "{}", host.seen.console("edu"));
     host.powers_off()
 }
@@ -184,13 +184,13 @@ fn edu_and_disk(cmdline: &str) -> Result<Guest> {
 fn a_guest_resets_its_disk(iommu: Iommu) -> Result<()> {
     let mut host = start(iommu, vec![Device::Edu, disk(0)], edu_and_disk("do=disk rounds=100000")?)?;
     host.limit(Duration::from_secs(60));
-    host.guest_says("edu", "edu: disk: reset 0")?;
+    host.guest_prints("edu", "edu: disk: reset 0")?;
     for generation in 2..=4 {
         host.update_to(generation)?;
         let before = host.seen.console("edu").len();
         host.wait("another reset", |seen| seen.console("edu").len() > before)?;
     }
-    host.guest_says("edu", "edu: disk: reset 14")?;
+    host.guest_prints("edu", "edu: disk: reset 14")?;
     ensure!(!host.seen.console("edu").contains("WRONG"), "{}", host.seen);
     host.powers_off()
 }
@@ -200,15 +200,15 @@ fn a_guest_ends_amid_resets() -> Result<()> {
     let mut host = start(Iommu::Intel, vec![Device::Edu, disk(0)], edu_and_disk("do=disk rounds=100000")?)?;
     host.limit(Duration::from_secs(120));
     for _ in 0..3 {
-        host.guest_says("edu", "edu: disk: reset 2")?;
+        host.guest_prints("edu", "edu: disk: reset 2")?;
         host.order(RequestBody::VmReset { name: "edu".into() })?;
-        host.guest_says("edu", "edu: disk: reset 0")?;
+        host.guest_prints("edu", "edu: disk: reset 0")?;
     }
     match host.client()?.request_within(Duration::from_secs(60), RequestBody::Restart)? {
         ReplyBody::Restarted(report) => ensure!(report.generation == 2, "{report:?}"),
         other => bail!("{other:?}"),
     }
-    host.guest_says("edu", "edu: disk: reset 2")?;
+    host.guest_prints("edu", "edu: disk: reset 2")?;
     ensure!(!host.seen.console("edu").contains("WRONG"), "{}", host.seen);
     host.powers_off()
 }
@@ -220,39 +220,39 @@ fn an_image_that_does_not_reset_is_refused() -> Result<()> {
     let recipe = Recipe { image, ..Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![Device::Edu, disk(0)]) };
     let mut host = recipe.guest(edu_and_disk("do=stream")?).start()?;
     host.limit(Duration::from_secs(60));
-    host.guest_says("edu", "edu: stream ")?;
+    host.guest_prints("edu", "edu: stream ")?;
     let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
     ensure!(refusal.reason.contains("does not carry out resets that guests ask for"), "{refusal:?}");
-    host.guest_says("edu", "edu: stream ")?;
+    host.guest_prints("edu", "edu: stream ")?;
     host.order(RequestBody::VmStop { name: "edu".into() })?;
     host.state("edu", VmState::Stopped)?;
     host.update_to(2)?;
     host.powers_off()
 }
 
-/// The operator is told, and the guest gets it back when it starts again.
+/// The operator is notified, and the guest has it again when it starts again.
 fn a_function_that_does_not_come_back_is_gone() -> Result<()> {
     let guest = edu_and_disk("do=disk,stream expect=gone")?;
     let recipe = Recipe::new().cpus(2).with_devices(Iommu::Amd, vec![Device::Edu, disk(0)]).with_fault_points();
     let mut host = recipe.options("selftest=never-ready").guest(guest).start()?;
     host.limit(Duration::from_secs(60));
     for times in 1..=2 {
-        host.guest_says("edu", "edu: disk: gone")?;
-        host.says(&[
+        host.guest_prints("edu", "edu: disk: gone")?;
+        host.logs(&[
             "guest edu: PCI function ",
             "its guest has reset it, and the reset failed",
             "`baton vm reset edu`",
         ])?;
-        let is_told = |event: &&EventKind| matches!(event, EventKind::FunctionStopped { guest: Some(_), .. });
-        host.wait("a stopped function", |seen| seen.events.iter().filter(is_told).count() == times)?;
-        host.guest_says("edu", "edu: stream ")?;
+        let is_wanted = |event: &&EventKind| matches!(event, EventKind::FunctionStopped { guest: Some(_), .. });
+        host.wait("a stopped function", |seen| seen.events.iter().filter(is_wanted).count() == times)?;
+        host.guest_prints("edu", "edu: stream ")?;
         host.order(RequestBody::VmReset { name: "edu".into() })?;
     }
     ensure!(!host.seen.console("edu").contains("WRONG"), "{}", host.seen);
     host.powers_off()
 }
 
-/// Memory of the host, of firmware, of another guest and of nobody; the local APICs; the IOMMU itself.
+/// Memory of the host, of firmware, of another guest and of none; the local APICs; the IOMMU itself.
 const TARGETS: &str = "0x100000000,0x3f00000,0x38000000,0xfee00000,0xfed80000,0xfffffffffff000,0xc8000000";
 
 fn edu_attacks_in_vain(iommu: Iommu) -> Result<()> {
@@ -260,7 +260,7 @@ fn edu_attacks_in_vain(iommu: Iommu) -> Result<()> {
     let recipe = Recipe::new().cpus(2).with_devices(iommu, vec![Device::Edu]).guest(edu(&attack)?);
     let mut host = recipe.beating("neighbour")?.start()?;
     host.limit(Duration::from_secs(60));
-    host.guest_says("edu", "edu: attack: ok")?;
+    host.guest_prints("edu", "edu: attack: ok")?;
     host.beats("neighbour", 5)?;
     host.powers_off()
 }
@@ -271,7 +271,7 @@ fn neighbours_notice_no_use_of_registers() -> Result<()> {
     let mut host = recipe.beating("neighbour")?.start()?;
     host.limit(Duration::from_secs(60));
     for way in ["bars", "storm", "config", "reset", "msi-anywhere", "check"] {
-        host.guest_says("edu", &format!("edu: {way}: ok"))?;
+        host.guest_prints("edu", &format!("edu: {way}: ok"))?;
     }
     host.beats("neighbour", 5)?;
     host.powers_off()
@@ -281,14 +281,14 @@ fn neighbours_notice_no_use_of_registers() -> Result<()> {
 fn a_function_serves_again() -> Result<()> {
     let mut host = start(Iommu::Amd, vec![Device::Edu], edu("do=stream")?)?;
     host.limit(Duration::from_secs(60));
-    host.guest_says("edu", "edu: stream 0 transfers=")?;
+    host.guest_prints("edu", "edu: stream 0 transfers=")?;
     host.order(RequestBody::VmReset { name: "edu".into() })?;
-    host.guest_says("edu", "edu: stream 0 transfers=")?;
+    host.guest_prints("edu", "edu: stream 0 transfers=")?;
     match host.client()?.request_within(Duration::from_secs(60), RequestBody::Restart)? {
         ReplyBody::Restarted(report) => ensure!(report.generation == 2, "{report:?}"),
         other => bail!("{other:?}"),
     }
-    host.guest_says("edu", "edu: stream 0 transfers=")?;
+    host.guest_prints("edu", "edu: stream 0 transfers=")?;
     ensure!(!host.seen.console("edu").contains("WRONG"), "{}", host.seen);
     host.powers_off()
 }
@@ -298,21 +298,21 @@ fn interrupts_follow_a_vcpu() -> Result<()> {
     let recipe = Recipe::new().cpus(2).with_devices(Iommu::Amd, vec![Device::Edu]).beating("neighbour")?;
     let mut host = recipe.guest(edu("do=stream")?).start()?;
     host.limit(Duration::from_secs(60));
-    host.guest_says("edu", "edu: stream 0 transfers=")?;
+    host.guest_prints("edu", "edu: stream 0 transfers=")?;
     for _ in 0..2 {
         host.order(RequestBody::CpuOffline { index: 1 })?;
-        host.guest_says("edu", "edu: stream ")?;
+        host.guest_prints("edu", "edu: stream ")?;
         host.order(RequestBody::CpuOnline { index: 1 })?;
-        host.guest_says("edu", "edu: stream ")?;
+        host.guest_prints("edu", "edu: stream ")?;
     }
-    host.guest_says("edu", "lost=0 double=0 wrong=0 stuck=0")?;
+    host.guest_prints("edu", "lost=0 double=0 wrong=0 stuck=0")?;
     let console = host.seen.console("edu");
     ensure!(!console.contains("WRONG") && !console.contains("lost=1"), "{console}");
     host.powers_off()
 }
 
 /// The guest fails each time for the same reason, and the next guest can have the function.
-fn a_function_that_was_refused_is_nobodys() -> Result<()> {
+fn a_function_that_was_refused_has_no_owner() -> Result<()> {
     let named = |name: &str, without_reset| -> Result<Guest> {
         let functions = vec![assigned("1234:11e8", without_reset)];
         Ok(Guest { functions, autostart: false, ..tiny(name, "edu", "do=check,wait")? })
@@ -326,7 +326,7 @@ fn a_function_that_was_refused_is_nobodys() -> Result<()> {
         ensure!(vm.reason.as_deref().is_some_and(|reason| reason.contains("it cannot be reset")), "{vm:?}");
     }
     host.order(RequestBody::VmStart { name: "edu".into() })?;
-    host.guest_says("edu", "edu: check: ok")?;
+    host.guest_prints("edu", "edu: check: ok")?;
     host.powers_off()
 }
 
@@ -336,10 +336,10 @@ fn a_function_is_reset_with_its_bus() -> Result<()> {
     let edu = Guest { functions, ..tiny("edu", "edu", "do=check,wait")? };
     let mut host = Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![Device::Edu]).guest(edu).start()?;
     host.limit(Duration::from_secs(30));
-    host.guest_says("edu", "edu: check: ok")?;
-    host.says(&["is reset with its bus"])?;
+    host.guest_prints("edu", "edu: check: ok")?;
+    host.logs(&["is reset with its bus"])?;
     host.order(RequestBody::VmReset { name: "edu".into() })?;
-    host.guest_says("edu", "edu: check: ok")?;
+    host.guest_prints("edu", "edu: check: ok")?;
     host.powers_off()
 }
 
@@ -359,13 +359,13 @@ fn chosen_by_serial(iommu: Iommu) -> Result<()> {
     let vm = host.state("third", VmState::Failed)?;
     let reason = vm.reason.unwrap_or_default();
     ensure!(
-        reason.contains("no disk has told the serial number nvme:S-3") && reason.contains("known are: S-1 ("),
+        reason.contains("no disk has reported the serial number nvme:S-3") && reason.contains("known are: S-1 ("),
         "{reason}"
     );
     let (_, place) = reason.split_once(", S-2 (").with_context(|| reason.clone())?;
     let place = place.trim_end_matches(')');
     host.order(RequestBody::VmStart { name: "second".into() })?;
-    host.says(&["guest second: has PCI function ", place])?;
+    host.logs(&["guest second: has PCI function ", place])?;
     host.powers_off()
 }
 
@@ -380,16 +380,19 @@ fn a_card_floods_the_bare_machine() -> Result<()> {
 /// The guest's network card is refused as fast as the emulator can. It is taken from the guest, whose other function
 /// goes on, and it stays stopped in the next image. A reset of the guest gives it back. QEMU's AMD-Vi refuses requests
 /// to pages that are not present, and logs none of them.
+///
+/// The machine's clock counts instructions, so that the rate of the storm is no luck of a loaded machine.
 fn a_function_that_storms_is_stopped() -> Result<()> {
     let mut guest = edu("do=flood,stream")?;
     guest.functions.push(assigned("8086:10d3", false));
     let recipe = Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![Device::Edu, card(Model::E1000e)]).guest(guest);
+    let recipe = Recipe { cpu: "max,-x2apic", ..recipe }.with(["-icount", "shift=3,sleep=off"].map(Into::into));
     let mut host = recipe.beating("neighbour")?.start()?;
     host.limit(Duration::from_secs(60));
     is_stopped(&mut host, 1)?;
     host.beats("neighbour", 5)?;
     host.update_to(2)?;
-    host.guest_says("edu", "edu: stream ")?;
+    host.guest_prints("edu", "edu: stream ")?;
     is_listed_as_stopped(&mut host)?;
     ensure!(!host.seen.console("edu").contains("WRONG"), "{}", host.seen);
     host.order(RequestBody::VmReset { name: "edu".into() })?;
@@ -398,15 +401,15 @@ fn a_function_that_storms_is_stopped() -> Result<()> {
     host.powers_off()
 }
 
-/// The function was stopped so often: the guest, the operator and the log were told.
+/// The function was stopped so often: the guest and the operator were notified, and it was logged.
 fn is_stopped(host: &mut Host, times: usize) -> Result<()> {
-    host.says(&["guest edu: PCI function ", " is stopped: its IOMMU has refused ", "`baton vm reset edu`"])?;
-    let is_told =
+    host.logs(&["guest edu: PCI function ", " is stopped: its IOMMU has refused ", "`baton vm reset edu`"])?;
+    let is_wanted =
         |event: &&EventKind| matches!(event, EventKind::FunctionStopped { guest: Some(guest), .. } if guest == "edu");
-    host.wait("a stopped function", |seen| seen.events.iter().filter(is_told).count() == times)?;
-    host.guest_says("edu", "card=gone")?;
-    host.guest_says("edu", "edu: flood: ok")?;
-    host.guest_says("edu", "edu: stream ")?;
+    host.wait("a stopped function", |seen| seen.events.iter().filter(is_wanted).count() == times)?;
+    host.guest_prints("edu", "card=gone")?;
+    host.guest_prints("edu", "edu: flood: ok")?;
+    host.guest_prints("edu", "edu: stream ")?;
     is_listed_as_stopped(host)
 }
 

@@ -63,9 +63,9 @@ fn owner(host: &mut Host) -> Result<Option<String>> {
     Ok(edu.context("edu is not listed")?.owner)
 }
 
-fn starts(host: &mut Host, name: &str, says: &str) -> Result<()> {
+fn starts(host: &mut Host, name: &str, text: &str) -> Result<()> {
     host.order(RequestBody::VmStart { name: name.into() })?;
-    host.guest_says(name, says)
+    host.guest_prints(name, text)
 }
 
 fn stops(host: &mut Host, name: &str) -> Result<()> {
@@ -120,7 +120,7 @@ fn are_refused_at_first(host: &mut Host) -> Result<()> {
         without_reset,
     };
     let invalid = RefusalCode::Invalid;
-    is_refused(host, assign("nobody"), RefusalCode::UnknownVm, &["there is no guest 'nobody'", "edu, other"])?;
+    is_refused(host, assign("absent"), RefusalCode::UnknownVm, &["there is no guest 'absent'", "edu, other"])?;
     is_refused(host, order("edu", "edu", true), invalid, &["\"edu\" names no PCI function; write an address"])?;
     is_refused(host, order("8086:ffff", "edu", true), invalid, &["there is no function 8086:ffff; `baton pci` lists"])?;
     is_refused(host, order(EDU, "edu", false), RefusalCode::WrongState, &["it cannot be reset", "`--reset none`"])?;
@@ -137,7 +137,7 @@ fn reassigned(iommu: Iommu) -> Result<Host> {
     let recipe = recipe.guest(Guest { functions, ..guest("named")? }).guest(guest("edu")?);
     let mut host = recipe.start()?;
     host.limit(BOOT_LIMIT * 2);
-    host.guest_says("neighbour", "keeper: fresh: ok")?;
+    host.guest_prints("neighbour", "keeper: fresh: ok")?;
     is_probed(&mut host)?;
     ensure!(owner(&mut host)?.as_deref() == Some("named"));
     changes(&mut host, release(Some("named")), "named")?;
@@ -195,15 +195,15 @@ fn the_tool_assigns_and_releases() -> Result<()> {
         "[host]\nmemory = \"512MiB\"\niommu = \"amd\"\n[[host.device]]\nkind = \"edu\"\n[[guest]]\nname = \"web\"\n\
          kernel = {kernel:?}\ncmdline = \"do=check,wait\"\nmemory = \"16MiB\"\nautostart = false\n"
     ))?;
-    operator.says(&["up", "host.toml", "--detach"])?.well()?;
-    let refused = operator.says(&["pci", "assign", EDU, "web"])?;
+    operator.run(&["up", "host.toml", "--detach"])?.well()?;
+    let refused = operator.run(&["pci", "assign", EDU, "web"])?;
     ensure!(refused.status == Some(4) && refused.err.contains("it cannot be reset; `--reset none`"), "{refused:?}");
-    let said = operator.says(&["pci", "assign", EDU, "web", "--reset", "none"])?.well()?;
-    ensure!(said.contains("is assigned to guest 'web', from its next start on"), "{said}");
+    let output = operator.run(&["pci", "assign", EDU, "web", "--reset", "none"])?.well()?;
+    ensure!(output.contains("is assigned to guest 'web', from its next start on"), "{output}");
     let is_its = |line: &str| line.contains(EDU) && line.contains(" web ");
-    ensure!(operator.says(&["pci", "list"])?.well()?.lines().any(is_its));
-    let released = operator.says(&["pci", "release", EDU, "--json"])?.well()?;
+    ensure!(operator.run(&["pci", "list"])?.well()?.lines().any(is_its));
+    let released = operator.run(&["pci", "release", EDU, "--json"])?.well()?;
     ensure!(released.contains("\"done\":\"released\"") && released.contains("\"guest\":\"web\""), "{released}");
-    ensure!(!operator.says(&["pci"])?.well()?.lines().any(is_its));
-    operator.says(&["down", "--yes"])?.well().map(drop)
+    ensure!(!operator.run(&["pci"])?.well()?.lines().any(is_its));
+    operator.run(&["down", "--yes"])?.well().map(drop)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bundles and options that are not as they should be: the host says so in one line with a hint, stays, and runs
+//! Bundles and options that are not as they should be: the host logs the fault in one line with a hint, stays, and runs
 //! what it can.
 
 use std::fs;
@@ -29,15 +29,15 @@ pub const RULES: &[Rule] = &[
 const GOOD: &str = "good";
 const BAD: &str = "bad";
 
-/// The one line that says what is wrong has all of `parts`, the host is up and runs nothing.
+/// The one line that reports the fault has all of `parts`, the host is up and runs nothing.
 fn is_refused(mut host: Host, parts: &[&str]) -> Result<()> {
     host.is_up()?;
-    host.says(parts)?;
+    host.logs(parts)?;
     ensure!(host.client()?.vms()?.is_empty(), "{}", host.seen);
     host.powers_off()
 }
 
-/// A guest that is good in a bundle beside one that will be spoilt, whose kernel is no other's.
+/// A guest that is good in a bundle beside one that will be spoilt; no other guest has the latter's kernel.
 fn good_and_bad() -> Result<Recipe> {
     Ok(Recipe::new().beating(GOOD)?.guest(tiny(BAD, "hostile", "do=hang-cli")?))
 }
@@ -70,7 +70,7 @@ fn a_damaged_manifest_is_refused() -> Result<()> {
 fn fails_beside_good(host: &mut Host, parts: &[&str]) -> Result<()> {
     let reason = host.failure(BAD)?;
     ensure!(parts.iter().all(|part| reason.contains(part)), "{reason}");
-    host.says(&[&reason])?;
+    host.logs(&[&reason])?;
     host.beats(GOOD, 5)?;
     host.seen.no_heartbeat_is_missing(GOOD)?;
     Ok(())
@@ -123,7 +123,7 @@ fn impossible_guests_fail_beside_one_that_runs() -> Result<()> {
     for (name, parts) in cases {
         let reason = host.failure(name)?;
         ensure!(parts.iter().all(|part| reason.contains(part)), "{name}: {reason}");
-        host.says(&[name, &reason])?;
+        host.logs(&[name, &reason])?;
     }
     host.beats(GOOD, 5)?;
     host.seen.no_heartbeat_is_missing(GOOD)?;
@@ -143,7 +143,7 @@ fn impossible_options_are_named_and_ignored() -> Result<()> {
         &["log is ignored, it lacks its value"],
     ];
     for parts in complaints {
-        host.says(parts)?;
+        host.logs(parts)?;
     }
     host.beats(GOOD, 5)?;
     host.seen.no_heartbeat_is_missing(GOOD)?;

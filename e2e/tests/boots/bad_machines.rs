@@ -15,9 +15,9 @@ pub const RULES: &[Rule] = &[
     ("without_svm_no_guest_runs_and_the_host_stays", without_svm_no_guest_runs_and_the_host_stays),
     ("without_nested_paging_no_guest_runs_and_the_host_stays", without_nested_paging_no_guest_runs_and_the_host_stays),
     ("an_absent_x2apic_is_done_without", an_absent_x2apic_is_done_without),
-    ("without_an_hpet_the_pm_timer_tells_the_rate_and_updates_say_what_nothing_watches", without_an_hpet),
+    ("without_an_hpet_the_pm_timer_gives_the_rate_and_updates_log_the_missing_watchdog", without_an_hpet),
     ("a_guest_that_does_not_fit_the_machine_fails", a_guest_that_does_not_fit_the_machine_fails),
-    ("a_machine_too_small_for_the_host_is_told_so", a_machine_too_small_for_the_host_is_told_so),
+    ("a_machine_too_small_for_the_host_is_reported", a_machine_too_small_for_the_host_is_reported),
     ("without_a_table_of_cpus_one_runs_guests", without_a_table_of_cpus_one_runs_guests),
     ("of_a_truncated_table_the_cpus_before_the_cut_run", of_a_truncated_table_the_cpus_before_the_cut_run),
     ("of_cpus_with_one_identifier_the_first_is_used", of_cpus_with_one_identifier_the_first_is_used),
@@ -30,7 +30,7 @@ fn lacks(cpu: &'static str, what: &str) -> Result<()> {
     let mut host = Recipe { cpu, ..Recipe::new() }.greeting(GUEST)?.start()?;
     let reason = host.failure(GUEST)?;
     ensure!(reason.contains(what) && reason.contains("in QEMU: -cpu max"), "{reason}");
-    host.says(&[&reason])?;
+    host.logs(&[&reason])?;
     let info = host.client()?.info()?;
     ensure!(info.virtualization == Virtualization::None && info.features.is_empty(), "{info:?}");
     host.is_up()?;
@@ -48,35 +48,35 @@ fn without_nested_paging_no_guest_runs_and_the_host_stays() -> Result<()> {
 fn an_absent_x2apic_is_done_without() -> Result<()> {
     let recipe = Recipe { cpu: "max,-x2apic", ..Recipe::new() }.options("apic=x2apic");
     let mut host = recipe.powers_off().greeting(GUEST)?.start()?;
-    host.says(&["apic=x2apic", "xAPIC mode is used"])?;
+    host.logs(&["apic=x2apic", "xAPIC mode is used"])?;
     host.greets(GUEST)?;
     ensure!(host.ending()? == Ending::PoweredOff, "{}", host.seen);
     Ok(())
 }
 
-/// The rate is that of a machine with an HPET, guests go on over an update, and the log says what nothing watches
-/// then.
+/// The rate is that of a machine with an HPET, guests go on over an update, and the log names what nothing
+/// watches then.
 fn without_an_hpet() -> Result<()> {
     const NOTHING_WATCHES: [&str; 2] = ["update: nothing watches the new image while", "no HPET timer"];
     let (with, mut host) = rate_measured_against("the HPET", Recipe::new())?;
     update(&mut host)?;
-    ensure!(!host.seen.host_said(&NOTHING_WATCHES), "it has an HPET:\n{}", host.seen);
+    ensure!(!host.seen.host_logged(&NOTHING_WATCHES), "it has an HPET:\n{}", host.seen);
     host.powers_off()?;
     let recipe = Recipe::new().with(["-machine".into(), "hpet=off".into()]);
     let (without, mut host) = rate_measured_against("the ACPI PM timer", recipe)?;
     ensure!(with.abs_diff(without) < with / 100, "{with} Hz by the HPET, {without} Hz by the PM timer");
     update(&mut host)?;
     host.beats(GUEST, 3)?;
-    host.says(&NOTHING_WATCHES)?;
+    host.logs(&NOTHING_WATCHES)?;
     let refusal = host.refusal(RequestBody::ProfileBegin { by: 1, hz: 100 })?;
     ensure!(refusal.to_string().contains("HPET"), "{refusal}");
     host.powers_off()
 }
 
-/// A host whose guest beats, and its time stamp counter's rate.
+/// A host with a guest that beats, and its time stamp counter's rate.
 fn rate_measured_against(clock: &str, recipe: Recipe) -> Result<(u64, Host)> {
     let mut host = recipe.options("tsc=skip").beating(GUEST)?.start()?;
-    host.says(&["clock: TSC at", &format!("MHz, measured against {clock}")])?;
+    host.logs(&["clock: TSC at", &format!("MHz, measured against {clock}")])?;
     host.beats(GUEST, 3)?;
     Ok((host.client()?.info()?.tsc_hz, host))
 }
@@ -89,11 +89,11 @@ fn a_guest_that_does_not_fit_the_machine_fails() -> Result<()> {
     host.powers_off()
 }
 
-fn a_machine_too_small_for_the_host_is_told_so() -> Result<()> {
+fn a_machine_too_small_for_the_host_is_reported() -> Result<()> {
     let mut host = Recipe { memory: Size::mebibytes(6), ..Recipe::new() }.start_with(None)?;
     let ending = host.ending()?;
     ensure!(ending == Ending::Panicked, "{ending}:\n{}", host.seen);
-    ensure!(host.seen.host_said(&["memory"]) && host.seen.host_said(&["give the machine more"]), "{}", host.seen);
+    ensure!(host.seen.host_logged(&["memory"]) && host.seen.host_logged(&["give the machine more"]), "{}", host.seen);
     Ok(())
 }
 
@@ -101,10 +101,10 @@ fn a_machine_too_small_for_the_host_is_told_so() -> Result<()> {
 fn runs_despite(damage: &str, online: u32, complaints: &[&[&str]]) -> Result<()> {
     let recipe = Recipe::new().with_fault_points().cpus(4).options(&format!("selftest=madt:{damage}"));
     let mut host = recipe.powers_off().greeting(GUEST)?.start()?;
-    host.says(&[&format!("CPUs: {online} online")])?;
+    host.logs(&[&format!("CPUs: {online} online")])?;
     host.greets(GUEST)?;
     for parts in complaints {
-        ensure!(host.seen.host_said(parts), "nothing says {parts:?}:\n{}", host.seen);
+        ensure!(host.seen.host_logged(parts), "no line has {parts:?}:\n{}", host.seen);
     }
     ensure!(host.ending()? == Ending::PoweredOff, "{}", host.seen);
     Ok(())

@@ -24,8 +24,8 @@ pub const RULES: &[Rule] = &[
 ];
 
 const GUEST: &str = "edu";
-/// Updates in whose blackout a transfer is to end, and those that are tried: a blackout may begin right between two
-/// transfers.
+/// Updates with a transfer that is to end in the blackout, and those that are tried: a blackout may begin right between
+/// two transfers.
 const UPDATES: usize = 3;
 const MOST_UPDATES: u64 = 9;
 const UPDATE: RequestBody = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
@@ -38,7 +38,7 @@ fn start(iommu: Iommu, options: &str, trace: &Path) -> Result<Host> {
     // emulator runs CPUs in turns: with two it may do so before the guest's has its turn, which the trace shows, too.
     let recipe = Recipe::new().cpus(1).with_devices(iommu, vec![Device::Edu]).with(accesses::arguments(trace));
     let mut host = recipe.options(options).with_fault_points().guest(guest).start()?;
-    host.guest_says(GUEST, "edu: blackout 0 ")?;
+    host.guest_prints(GUEST, "edu: blackout 0 ")?;
     Ok(host)
 }
 
@@ -99,10 +99,10 @@ fn nothing_was_written(trace: &Path) -> Result<()> {
     let found = accesses::read(BufReader::new(file))?;
     ensure!(found.control().are_all_there(), "no control: {:?}", found.outside);
     let exact: Vec<_> = found.blackouts.iter().filter(|blackout| !blackout.has_guests_own).collect();
-    // What the guest itself writes right before or after a blackout may be within the trace's window of it.
+    // The guest's own writes right before or after a blackout may lie within the trace's window of it.
     ensure!(!exact.is_empty(), "{:#?}", found.blackouts);
-    let is_silent = exact.iter().all(|blackout| blackout.counts().sum() == 0 && blackout.messages > 0);
-    ensure!(is_silent, "{exact:#?}");
+    let has_no_counts = exact.iter().all(|blackout| blackout.counts().sum() == 0 && blackout.messages > 0);
+    ensure!(has_no_counts, "{exact:#?}");
     Ok(())
 }
 

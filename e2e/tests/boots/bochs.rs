@@ -5,7 +5,7 @@
 //! The image has nothing against what Bochs 2.7 does otherwise than the manual. Guests here are such that it does not
 //! matter. The first row follows from Bochs's source; the cause of the second is a guess from what is seen:
 //!
-//! | what Bochs does | AMD APM vol. 2 | so here |
+//! | Bochs 2.7 | AMD APM vol. 2 | so here |
 //! |---|---|---|
 //! | a virtual interrupt that is pending at VMRUN waits until the guest has cleared and set RFLAGS.IF again | section 15.21.4: taken at once, if IF is set | Linux, which does so all the time, and programs that wait for no timer |
 //! | an NMI that waits for the step over an instruction ends in a #DB of the guest's | section 15.12.2: DR6 is written before the intercept | no storm of NMIs |
@@ -42,7 +42,7 @@ pub const LONG_RULES: &[Rule] = &[
 const LIMIT: Duration = Duration::from_secs(400);
 /// Code that a test guest writes to its debug-exit port on success.
 const RIGHT: u32 = 0x10;
-/// What `hostile` does, but for its storms: they take minutes here, and one has NMIs.
+/// The tests of `hostile`, but for its storms: they take minutes here, and one has NMIs.
 const WAYS: &str = "unknown-ports,huge-rep,pci-junk,hot-plug-junk,ioapic-junk,unknown-msrs,xcr0-junk,unknown-addresses,\
                     own-tables,absent-instructions,garbage";
 /// Faults of a new image, early and late in the blackout.
@@ -130,7 +130,7 @@ fn reaches_userspace(model: &'static str, kernel: Kernel, vcpus: u32) -> Result<
     guest.cmdline += " mitigations=off";
     let mut host = start(&Recipe::new().cpus(vcpus).on_model(model).powers_off().guest(guest))?;
     host.greets("debian")?;
-    host.guest_says("debian", "baton-agent: powering off")?;
+    host.guest_prints("debian", "baton-agent: powering off")?;
     let ending = host.ending()?;
     ensure!(ending == Ending::PoweredOff, "{ending}:\n{}", host.seen);
     host.seen.notes.retain(|note| !note.ends_with("soft power off"));

@@ -129,7 +129,7 @@ fn a_thousand_guests_hold_no_memory() -> Result<()> {
     host.powers_off()
 }
 
-/// What is not possible is refused by name, and nothing is lost.
+/// A change that is not possible is refused by name, and nothing is lost.
 fn are_refused(host: &mut Host, again: RequestBody) -> Result<()> {
     use RefusalCode::{Exhausted, Invalid, UnknownVm, WrongState};
     refuses(host, again, Invalid, "\"b\" stands twice")?;
@@ -167,7 +167,7 @@ fn a_host_without_a_bundle_takes_guests() -> Result<()> {
     host.beats(A, 5)?;
     stop(&mut host, A)?;
     host.order(RequestBody::VmDelete { name: named(A) })?;
-    ensure!(host.client()?.files()?.is_empty(), "a file that nobody needs is listed");
+    ensure!(host.client()?.files()?.is_empty(), "a file that no guest needs is listed");
     host.powers_off()
 }
 

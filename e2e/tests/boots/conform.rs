@@ -23,7 +23,7 @@ fn as_the_bare_machine_has_them() -> Result<()> {
     let bare = alone::run(Emulator::System, GUEST, "", &[])?;
     ensure!(bare.len() >= CHECKS && bare.iter().all(|line| line.ends_with(": ok")), "on the bare machine: {bare:#?}");
     let mut host = Recipe::new().guest(tiny(GUEST, "conform", "")?).start()?;
-    host.guest_says(GUEST, "disabled-apic-is-hidden")?;
+    host.guest_prints(GUEST, "disabled-apic-is-hidden")?;
     host.state(GUEST, VmState::Stopped)?;
     let guest = alone::lines_of(GUEST, host.seen.console(GUEST).as_bytes());
     ensure!(guest == bare, "under Baton: {guest:#?}\non the bare machine: {bare:#?}");

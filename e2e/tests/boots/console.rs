@@ -45,15 +45,19 @@ fn storm(policy: &str, fill_accesses: u64) -> Result<()> {
     let options = format!("measure=log-storm console={policy}");
     let recipe = Recipe::new().cpus(2).options(&options);
     let mut host = recipe.beating("a")?.beating("b")?.start()?;
-    host.says(&["storm: over"])?;
+    host.logs(&["storm: over"])?;
     let mut seen = BTreeSet::new();
     for line in host.seen.host.iter().filter(|line| line.contains("storm: storm ")) {
         let number = whole(line).with_context(|| format!("a line is not whole: {line:?}"))?;
         ensure!(seen.insert(number), "line {number} came twice");
     }
     let lost = lost(&host.seen.host);
-    let told = seen.len() + lost;
-    ensure!((LINES..=LINES + OTHERS).contains(&told), "{} lines came, {lost} are told as lost, of {LINES}", seen.len());
+    let counted = seen.len() + lost;
+    ensure!(
+        (LINES..=LINES + OTHERS).contains(&counted),
+        "{} lines came, {lost} are reported as lost, of {LINES}",
+        seen.len()
+    );
     let report = host.seen.host.iter().find(|line| line.contains("printing: ")).context("no report")?;
     let [bytes, _, _drops, _, accesses, _, _] = numbers(report.split_once("printing: ").context("a report")?.1)?;
     ensure!(bytes > 50 * seen.len() as u64, "{report}");
@@ -75,8 +79,8 @@ fn whole(line: &str) -> Option<usize> {
 
 /// Records that the console reports as lost: each such line gives their number.
 fn lost(lines: &[String]) -> usize {
-    let told = lines.iter().filter(|line| line.contains(" lost") && !line.contains("storm: storm "));
-    told.filter_map(|line| line.split(' ').find_map(|word| word.parse::<usize>().ok())).sum()
+    let reported = lines.iter().filter(|line| line.contains(" lost") && !line.contains("storm: storm "));
+    reported.filter_map(|line| line.split(' ').find_map(|word| word.parse::<usize>().ok())).sum()
 }
 
 fn numbers<const N: usize>(text: &str) -> Result<[u64; N]> {

@@ -17,7 +17,7 @@ use wire::{EventKind, ExitKind, LogRecord, RefusalCode, RequestBody, Stream, Sub
 use super::Rule;
 
 pub const RULES: &[Rule] = &[
-    ("the_host_tells_of_itself_and_of_its_guests", the_host_tells_of_itself_and_of_its_guests),
+    ("the_host_reports_itself_and_its_guests", the_host_reports_itself_and_its_guests),
     ("log_and_events_are_whole_and_in_order", log_and_events_are_whole_and_in_order),
     ("impossible_requests_are_refused_with_the_hint", impossible_requests_are_refused_with_the_hint),
     ("the_host_refuses_what_is_no_request_and_goes_on", the_host_refuses_what_is_no_request_and_goes_on),
@@ -42,11 +42,11 @@ fn with_heartbeat() -> Result<Host> {
 /// SPEC_CTRL reads as zero whatever was written. So barriers are "done", and no guest is informed of SPEC_CTRL.
 const CLAIMS: &str = "max,x-force-features=on,+ibpb,+ibrs";
 
-fn the_host_tells_of_itself_and_of_its_guests() -> Result<()> {
+fn the_host_reports_itself_and_its_guests() -> Result<()> {
     let recipe = Recipe { cpu: CLAIMS, ..Recipe::new().with_fault_points().options("selftest=refused-register") };
     let mut host = recipe.linux(GUEST, "heartbeat:50")?.start()?;
     host.beats(GUEST, 1)?;
-    tells_of_vulnerabilities(&mut host)?;
+    reports_vulnerabilities(&mut host)?;
     let info = host.client()?.info()?;
     ensure!(info.version == env!("CARGO_PKG_VERSION") && info.cpus == 2, "{info:?}");
     ensure!(
@@ -68,7 +68,7 @@ fn the_host_tells_of_itself_and_of_its_guests() -> Result<()> {
     host.powers_off()
 }
 
-fn tells_of_vulnerabilities(host: &mut Host) -> Result<()> {
+fn reports_vulnerabilities(host: &mut Host) -> Result<()> {
     let rows = host.client()?.vulnerabilities()?;
     let status = |name: &str| rows.iter().find(|row| row.name == name).map(|row| row.status.as_str());
     ensure!(

@@ -32,9 +32,9 @@ fn crash_finds_symbols_log_and_memory() -> Result<()> {
     let dumped = baton::dump::dump(&mut host.client()?, "debian", 1, &core, |_, _| (), &|| false)?;
     ensure!(dumped.mappings > 0, "{dumped:?}");
     // The kernel's first page, which it translates by its own page tables; `nokaslr` leaves it there.
-    let said = crash::ask(&core, "sys\np linux_banner\nvtop ffffffff81000000\nlog")?;
+    let output = crash::ask(&core, "sys\np linux_banner\nvtop ffffffff81000000\nlog")?;
     for expected in ["RELEASE: 6.1.0-", "\"Linux version 6.1.0-", "ffffffff81000000  1000000", "Command line: "] {
-        ensure!(said.contains(expected), "no {expected:?} in what crash says:\n{said}");
+        ensure!(output.contains(expected), "no {expected:?} in the output of crash:\n{output}");
     }
     host.powers_off()
 }

@@ -16,7 +16,7 @@ use super::Rule;
 pub mod beside;
 
 pub const RULES: &[Rule] = &[
-    ("both_vendors_counters_answer_as_their_manuals_say", || answer("")),
+    ("both_vendors_counters_answer_as_their_manuals_specify", || answer("")),
     ("and_so_they_do_where_each_change_makes_a_new_event", || answer("vpmu=reprogram")),
     ("a_guest_has_no_counters_unless_it_is_given_some", a_guest_has_no_counters_unless_it_is_given_some),
     ("what_a_guest_may_not_count_stands_still", what_a_guest_may_not_count_stands_still),
@@ -62,7 +62,7 @@ fn answer(options: &str) -> Result<()> {
     }
     let mut host = recipe.start()?;
     for (name, _) in guests {
-        host.guest_says(name, "counters: writes: ")?;
+        host.guest_prints(name, "counters: writes: ")?;
         host.state(name, VmState::Stopped)?;
         let console = host.seen.console(name);
         let wrong: Vec<&str> = console.lines().filter(|line| line.contains("WRONG")).collect();
@@ -76,8 +76,8 @@ fn answer(options: &str) -> Result<()> {
 fn refused(cpu: &'static str, reason: &str) -> Result<()> {
     let recipe = Recipe { cpu, ..Recipe::new() }.options("pmu=hardware");
     let mut host = recipe.guest(counting("counts", Pmu::Amd, "do=stopped")?).start()?;
-    host.says(&["pmu=hardware", &format!("cannot be used, {reason}; pmu=soft is")])?;
-    host.guest_says("counts", "counters: stopped: ok")?;
+    host.logs(&["pmu=hardware", &format!("cannot be used, {reason}; pmu=soft is")])?;
+    host.guest_prints("counts", "counters: stopped: ok")?;
     let features = host.client()?.info()?.features;
     ensure!(!features.iter().any(|name| name.starts_with("perf")), "{features:?}");
     host.powers_off()
@@ -99,8 +99,8 @@ fn what_a_guest_may_not_count_stands_still() -> Result<()> {
     };
     let recipe = Recipe::new().guest(guest("may", &[instructions, cycles])?).guest(guest("may-not", &[instructions])?);
     let mut host = recipe.start()?;
-    for (name, said) in [("may", "counters: stopped: ok"), ("may-not", "counters: stopped: WRONG: it has counted")] {
-        host.guest_says(name, said)?;
+    for (name, text) in [("may", "counters: stopped: ok"), ("may-not", "counters: stopped: WRONG: it has counted")] {
+        host.guest_prints(name, text)?;
     }
     host.powers_off()
 }
@@ -109,12 +109,12 @@ fn what_a_guest_may_not_count_stands_still() -> Result<()> {
 fn a_guests_counters_are_seen_from_outside() -> Result<()> {
     const ALL_AGREE: &str = "overflows, all agree";
     let idle = tiny("idle", "keeper", "seed=1 do=fresh,stain,wait")?;
-    // It looks as a kernel does that spins.
+    // It resembles a kernel that spins.
     let watch = Guest { on_panic: OnPanic::Ignore, ..counting("watch", Pmu::Intel, "do=watch")? };
     let mut host = Recipe::new().guest(watch).guest(idle).start()?;
-    host.guest_says("watch", ALL_AGREE)?;
+    host.guest_prints("watch", ALL_AGREE)?;
     let before = host.client()?.figures("watch", 0)?;
-    host.guest_says("watch", ALL_AGREE)?;
+    host.guest_prints("watch", ALL_AGREE)?;
     let after = host.client()?.figures("watch", 0)?;
     let is_plausible = |number: usize, counter: &PerfCounter| {
         let is_this = usize::from(counter.number) == number && !counter.is_fixed;
@@ -130,7 +130,7 @@ fn a_guests_counters_are_seen_from_outside() -> Result<()> {
     let grew = |of: fn(&wire::VcpuPerf) -> u64| of(&after) > of(&before);
     ensure!(grew(|perf| perf.at_ns) && grew(|perf| perf.ran_ns) && grew(|perf| perf.counted_ticks), "{after:?}");
     ensure!(after.exits.iter().any(|exit| exit.kind == ExitKind::MsrWrite && exit.count > 100), "{after:?}");
-    host.guest_says("idle", "keeper: wait: going")?;
+    host.guest_prints("idle", "keeper: wait: going")?;
     let idle = host.client()?.figures("idle", 0)?;
     ensure!(idle.counters.is_empty() && idle.counted_ticks == 0 && !idle.exits.is_empty(), "{idle:?}");
     let refusal = host.refusal(RequestBody::VmPerf { name: "watch".to_owned(), vcpu: 1 })?;
@@ -139,12 +139,12 @@ fn a_guests_counters_are_seen_from_outside() -> Result<()> {
     host.powers_off()
 }
 
-/// The guest of guests/perf counts and profiles a program whose functions' shares are one half, 3 tenths, one fifth.
+/// The guest of guests/perf counts and profiles a program; its functions have shares of one half, 3 tenths, one fifth.
 fn perf_counts_and_records(pmu: Pmu, driver: &str) -> Result<()> {
     let (lines, tsc_hz) = perf(pmu, "stat,record")?;
-    told(&lines, &["perf: counters:", driver])?;
+    line_with(&lines, &["perf: counters:", driver])?;
     let count = |event: &str| {
-        let line = told(&lines, &["perf: stat:", event])?;
+        let line = line_with(&lines, &["perf: stat:", event])?;
         let digits: String =
             line.split(event).next().unwrap_or_default().chars().filter(char::is_ascii_digit).collect();
         digits.parse::<u64>().with_context(|| format!("no count: {line}"))
@@ -157,7 +157,7 @@ fn perf_counts_and_records(pmu: Pmu, driver: &str) -> Result<()> {
         let reference = count(" ref-cycles")?;
         ensure!(cycles.abs_diff(reference) < cycles / 10, "{cycles} cycles, {reference} reference cycles");
     }
-    let met = told(&lines, &["perf: record: period", "samples"])?;
+    let met = line_with(&lines, &["perf: record: period", "samples"])?;
     let met = |name: &str| {
         let digits = met.split(' ').skip_while(|word| *word != name).nth(1);
         digits.and_then(|digits| digits.parse::<u64>().ok()).with_context(|| format!("no {name}: {met}"))
@@ -179,7 +179,7 @@ fn perf_counts_and_records(pmu: Pmu, driver: &str) -> Result<()> {
 
 /// It watches the program until one of its functions is met.
 fn perf_watches(pmu: Pmu) -> Result<()> {
-    told(&perf(pmu, "top")?.0, &["perf: top:", "%", "shares::"]).map(drop)
+    line_with(&perf(pmu, "top")?.0, &["perf: top:", "%", "shares::"]).map(drop)
 }
 
 /// Returns what the guest reports of these tasks, until it is done; and the ticks of the time stamp counter in a
@@ -194,7 +194,7 @@ fn perf(pmu: Pmu, tasks: &str) -> Result<(Vec<String>, u64)> {
     };
     let mut host = Recipe::new().guest(guest).start()?;
     host.limit(PERF_LIMIT);
-    host.guest_says("perf", "perf: done")?;
+    host.guest_prints("perf", "perf: done")?;
     let console = host.seen.console("perf");
     let lines = console.lines().map(str::trim).filter(|line| line.starts_with("perf: ")).map(str::to_owned).collect();
     host.state("perf", VmState::Stopped)?;
@@ -204,7 +204,7 @@ fn perf(pmu: Pmu, tasks: &str) -> Result<(Vec<String>, u64)> {
 }
 
 /// The line that has all these parts.
-fn told<'l>(lines: &'l [String], parts: &[&str]) -> Result<&'l str> {
+fn line_with<'l>(lines: &'l [String], parts: &[&str]) -> Result<&'l str> {
     let line = lines.iter().find(|line| parts.iter().all(|part| line.contains(part)));
     line.map(String::as_str).with_context(|| format!("no line with {parts:?}: {lines:#?}"))
 }

@@ -20,7 +20,7 @@ pub const RULES: &[Rule] = &[
     ("guests_start_and_end_where_their_cpu_has_gone", guests_start_and_end_where_their_cpu_has_gone),
     ("what_cannot_leave_or_come_is_refused_with_the_reason", what_cannot_leave_or_come_is_refused),
     ("a_cpu_stays_where_the_others_have_no_room", a_cpu_stays_where_the_others_have_no_room),
-    ("a_host_uses_the_cpus_it_is_told_and_others_later", a_host_uses_the_cpus_it_is_told),
+    ("a_host_uses_the_cpus_it_is_given_and_others_later", a_host_uses_the_cpus_it_is_given),
     ("coming_and_going_a_hundred_times_takes_no_memory", coming_and_going_a_hundred_times_takes_no_memory),
 ];
 
@@ -188,7 +188,7 @@ fn a_paused_guest_and_one_at_its_prompt_move() -> Result<()> {
     let recipe = host_of(3).guest(tiny("first", "keeper", "do=wait")?);
     let mut host = recipe.beating("beats")?.linux("types", "shell")?.start()?;
     host.beats("beats", 1)?;
-    host.guest_says("types", "# ")?;
+    host.guest_prints("types", "# ")?;
     host.order(RequestBody::VmPause { name: "beats".into() })?;
     host.state("beats", VmState::Paused)?;
     offline(&mut host, 1)?;
@@ -196,7 +196,7 @@ fn a_paused_guest_and_one_at_its_prompt_move() -> Result<()> {
     host.listen(Duration::from_millis(300));
     let before = host.seen.heartbeats("beats").len();
     host.types("types", "echo the answer is $((6 * 7))\n")?;
-    host.guest_says("types", "the answer is 42")?;
+    host.guest_prints("types", "the answer is 42")?;
     ensure!(host.seen.heartbeats("beats").len() == before, "a paused guest goes on once it has moved");
     host.order(RequestBody::VmResume { name: "beats".into() })?;
     host.beats("beats", 3)?;
@@ -206,7 +206,7 @@ fn a_paused_guest_and_one_at_its_prompt_move() -> Result<()> {
     is_on(&mut host, "beats", &[1])?;
     is_on(&mut host, "types", &[2])?;
     host.types("types", "echo $((40 + 3)) is another\n")?;
-    host.guest_says("types", "43 is another")?;
+    host.guest_prints("types", "43 is another")?;
     host.beats("beats", 3)?;
     host.powers_off()
 }
@@ -216,24 +216,24 @@ fn guests_start_and_end_where_their_cpu_has_gone() -> Result<()> {
     let late = Guest { autostart: false, vcpus: 2, ..linux("late", Kernel::Default, "wait")? };
     let recipe = host_of(3).guest(keeper("first")?).guest(keeper("again")?).guest(late);
     let mut host = recipe.start()?;
-    host.guest_says("again", "keeper: wait: going")?;
+    host.guest_prints("again", "keeper: wait: going")?;
     // The second CPU of this one waits for its start-up interrupt when the first one's, its home, goes.
     host.order(RequestBody::VmStart { name: "late".into() })?;
     offline(&mut host, 2)?;
-    host.guest_says("late", "CPUs        2 (")?;
+    host.guest_prints("late", "CPUs        2 (")?;
     ensure!(!host.vm("late")?.cpus.contains(&2), "{:?}", host.vm("late")?);
     offline(&mut host, 1)?;
     for _ in 0..3 {
         host.order(RequestBody::VmReset { name: "again".into() })?;
         host.event(&EventKind::VmReset { name: "again".into() })?;
-        host.guest_says("again", "keeper: wait: going")?;
+        host.guest_prints("again", "keeper: wait: going")?;
     }
     is_on(&mut host, "again", &[0])?;
     host.order(RequestBody::VmStop { name: "again".into() })?;
     host.state("again", VmState::Stopped)?;
     online(&mut host, 1)?;
     host.order(RequestBody::VmStart { name: "again".into() })?;
-    host.guest_says("again", "keeper: wait: going")?;
+    host.guest_prints("again", "keeper: wait: going")?;
     is_on(&mut host, "again", &[1])?;
     online(&mut host, 2)?;
     is_on(&mut host, "late", &[2, 0])?;
@@ -265,7 +265,7 @@ fn a_cpu_stays_where_the_others_have_no_room() -> Result<()> {
     // More than one CPU takes; but for the first they wait for a start-up interrupt that never comes.
     let crowd = Guest { vcpus: 40, ..tiny("crowd", "keeper", "do=wait")? };
     let mut host = host_of(4).guest(crowd).start()?;
-    host.guest_says("crowd", "keeper: wait: going")?;
+    host.guest_prints("crowd", "keeper: wait: going")?;
     let mut refused = None;
     for index in 1..4 {
         let result = host.client()?.request(RequestBody::CpuOffline { index });
@@ -286,12 +286,12 @@ fn a_cpu_stays_where_the_others_have_no_room() -> Result<()> {
     host.powers_off()
 }
 
-fn a_host_uses_the_cpus_it_is_told() -> Result<()> {
+fn a_host_uses_the_cpus_it_is_given() -> Result<()> {
     use CpuState::{Offline, Online};
     let recipe = Recipe::new().cpus(4).options("cpu=2,9");
     let mut host = recipe.beating("a")?.beating("b")?.start()?;
-    host.says(&["option cpu: there is no CPU 9; this machine has 0 to 3"])?;
-    host.says(&["option cpu: CPU 0 boots the host and is used too"])?;
+    host.logs(&["option cpu: there is no CPU 9; this machine has 0 to 3"])?;
+    host.logs(&["option cpu: CPU 0 boots the host and is used too"])?;
     host.beats("a", 1)?;
     host.beats("b", 1)?;
     ensure!(states(&mut host)? == [Online, Offline, Online, Offline], "{:?}", host.client()?.cpus()?);

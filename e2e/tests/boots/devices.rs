@@ -143,17 +143,17 @@ fn the_tool_lists_what_host_toml_adds_behind_amds_iommu() -> Result<()> {
          [[host.device]]\nkind = \"edu\"\n\
          [[guest]]\nname = \"keeper\"\nkernel = {keeper:?}\ncmdline = \"do=beat\"\nmemory = \"16MiB\"\n"
     ))?;
-    operator.says(&["up", "host.toml", "--detach", "--iommu", "amd"])?.well()?;
+    operator.run(&["up", "host.toml", "--detach", "--iommu", "amd"])?.well()?;
     let temporary = operator.folder().join("baton/default/disk-1.img");
     ensure!(fs::metadata(&temporary)?.len() == 64 << 20);
-    let lines = operator.says(&["pci", "--json"])?.well()?;
+    let lines = operator.run(&["pci", "--json"])?.well()?;
     let functions: Vec<PciFunction> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let nvme = Nvme { storage: Storage::File(temporary.clone()), serial: String::new(), virtual_functions: 4 };
     are_found(&functions, Iommu::Amd, &[Device::Nvme(nvme), card(Model::E1000e), Device::Edu])?;
-    let text = operator.says(&["pci"])?.well()?;
+    let text = operator.run(&["pci"])?.well()?;
     ensure!(text.contains("4 virtual functions (0000:00:"), "{text}");
     operator.console_until("keeper", "heartbeat", Duration::from_secs(60))?;
-    operator.says(&["down", "--yes"])?.well()?;
+    operator.run(&["down", "--yes"])?.well()?;
     // The tool knows that the host is gone before the process that ran it has removed what it had made.
     let begin = Instant::now();
     while temporary.exists() {
@@ -173,9 +173,12 @@ fn an_emulator_without_igb_is_named_with_its_version() -> Result<()> {
         "[[host.device]]\nkind = \"igb\"\nbackend = \"user\"\n\
          [[guest]]\nname = \"keeper\"\nkernel = {keeper:?}\nmemory = \"16MiB\"\n"
     ))?;
-    let said = operator.says(&["up", "host.toml", "--qemu", &old.to_string_lossy()])?;
+    let output = operator.run(&["up", "host.toml", "--qemu", &old.to_string_lossy()])?;
     let reason = "[[host.device]] 1: igb needs QEMU 8.0 or newer, and ";
-    ensure!(said.status == Some(1) && said.err.contains(reason) && said.err.contains("is QEMU 7.2;"), "{said:?}");
+    ensure!(
+        output.status == Some(1) && output.err.contains(reason) && output.err.contains("is QEMU 7.2;"),
+        "{output:?}"
+    );
     Ok(())
 }
 
@@ -226,7 +229,7 @@ fn loads(kernel: Kernel, names: &[&str], expected: &[&str]) -> Result<()> {
     let guest = stock::guest(folder.path(), GUEST, kernel, names, "wait")?;
     let mut host = Recipe::new().guest(guest).start()?;
     host.limit(Duration::from_secs(300));
-    host.guest_says(GUEST, "baton-agent: drivers done")?;
+    host.guest_prints(GUEST, "baton-agent: drivers done")?;
     let console = host.seen.console(GUEST);
     for name in expected {
         ensure!(console.contains(&format!("baton-agent: loaded {name}")), "{name} is not loaded:\n{console}");
@@ -252,11 +255,11 @@ fn stock_linux_drives_the_devices(iommu: Iommu) -> Result<()> {
     let names = ["nvme", "e1000e", "virtio_pci", "virtio_net"];
     let mut host = stock::start(&recipe, Kernel::V6_1Full, &names, "wait")?;
     host.limit(Duration::from_secs(300));
-    host.says(&["baton-agent: drivers done"])?;
+    host.logs(&["baton-agent: drivers done"])?;
     let unit =
         if iommu == Iommu::Amd { "AMD-Vi: Interrupt remapping enabled" } else { "DMAR-IR: Enabled IRQ remapping" };
     for words in [unit, "Adding to iommu group", "nvme nvme0: ", "(PCI Express:2.5GT/s:Width x1)"] {
-        host.says(&[words])?;
+        host.logs(&[words])?;
     }
-    host.says(&["nvme nvme0: 1/0/0 default/read/poll queues"])
+    host.logs(&["nvme nvme0: 1/0/0 default/read/poll queues"])
 }

@@ -121,7 +121,7 @@ fn guest(serial: &str) -> Result<Guest> {
     Ok(guest)
 }
 
-/// A machine whose guest has the disk itself.
+/// A machine with a guest that has the disk itself.
 fn recipe(disk: &Disk) -> Result<Recipe> {
     let selector = NVME.to_owned();
     let functions = vec![AssignedConfig { selector, without_reset: false, gsi: None, virtual_functions: 0 }];
@@ -131,9 +131,9 @@ fn recipe(disk: &Disk) -> Result<Recipe> {
 
 /// The guest is in the userspace of this kernel, which the loader has started.
 fn runs_kernel(host: &mut Host, kernel: Kernel) -> Result<()> {
-    host.guest_says(GUEST, &format!("starting \"Linux {}\"", kernel.name()))?;
-    host.guest_says(GUEST, "baton-agent: init reached")?;
-    host.guest_says(GUEST, &format!("  system      Linux {}.", kernel.name()))
+    host.guest_prints(GUEST, &format!("starting \"Linux {}\"", kernel.name()))?;
+    host.guest_prints(GUEST, "baton-agent: init reached")?;
+    host.guest_prints(GUEST, &format!("  system      Linux {}.", kernel.name()))
 }
 
 fn starts_what_is_installed() -> Result<()> {
@@ -163,9 +163,9 @@ fn waits_for_a_kernel() -> Result<()> {
     let disk = Disk::new(folder.path(), &[])?;
     let mut host = recipe(&disk)?.start()?;
     host.limit(LIMIT);
-    host.guest_says(GUEST, "nvme0n1p1: grub.cfg offers no Linux kernel")?;
+    host.guest_prints(GUEST, "nvme0n1p1: grub.cfg offers no Linux kernel")?;
     disk.install(folder.path(), &[Kernel::V6_1])?;
     // The kernel is not there either.
-    host.guest_says(GUEST, "nvme0n1p1: /boot/vmlinuz-6.1, which its configuration names, is not there")?;
+    host.guest_prints(GUEST, "nvme0n1p1: /boot/vmlinuz-6.1, which its configuration names, is not there")?;
     host.powers_off()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests whose disks are behind an NBD server in another guest: stock nbdkit on stock Linux, which has the real disk.
+//! Guests with disks behind an NBD server in another guest: stock nbdkit on stock Linux, which has the real disk.
 
 use std::path::Path;
 use std::time::Duration;
@@ -34,7 +34,7 @@ const STORAGE: &str = "storage";
 const WEB: &str = "web";
 const STORAGE_CID: u32 = 5;
 const TIMEOUT_S: u32 = 300;
-/// Of the disk whose server goes: longer than both guests take to boot.
+/// Of the disk that loses its server: longer than both guests take to boot.
 const SHORT_TIMEOUT_S: u32 = 120;
 /// Two guests boot, on a machine that does other work as well.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -69,7 +69,7 @@ fn recipe(folder: &Path, kernel: Kernel, disk: DiskConfig, tasks: &str) -> Resul
     served(folder, nvme(0), web(&of_web, kernel, disk, tasks)?)
 }
 
-/// A machine with this disk, whose guest serves it to another one.
+/// A machine with this disk; its guest serves it to another one.
 fn served(folder: &Path, device: Device, guest: Guest) -> Result<Recipe> {
     let of_storage = folder.join(STORAGE);
     std::fs::create_dir(&of_storage)?;
@@ -77,7 +77,7 @@ fn served(folder: &Path, device: Device, guest: Guest) -> Result<Recipe> {
     Ok(recipe.guest(storage(&of_storage)?).guest(guest))
 }
 
-/// The same, whose other guest is `guest` with the disk.
+/// The same; the other guest is `guest` with the disk.
 pub fn serving(folder: &Path, device: Device, guest: Guest) -> Result<Recipe> {
     served(folder, device, Guest { disks: vec![disk(TIMEOUT_S, false)], ..guest })
 }
@@ -91,14 +91,14 @@ fn is_only_late_with(kernel: Kernel, updates: u64, is_write_back: bool) -> Resul
     let folder = folder()?;
     let mut host = recipe(folder.path(), kernel, disk(TIMEOUT_S, is_write_back), "disk:4")?.start()?;
     host.limit(LIMIT);
-    host.guest_says(STORAGE, "storage: serving")?;
+    host.guest_prints(STORAGE, "storage: serving")?;
     verifies_more(&mut host)?;
     for generation in 2..2 + updates {
         host.update_to(generation)?;
         verifies_more(&mut host)?;
         if generation % 2 == 0 {
             host.client()?.request(RequestBody::VmReset { name: STORAGE.to_owned() })?;
-            host.guest_says(STORAGE, "storage: serving")?;
+            host.guest_prints(STORAGE, "storage: serving")?;
             verifies_more(&mut host)?;
         }
     }
@@ -111,11 +111,11 @@ fn is_only_late_with(kernel: Kernel, updates: u64, is_write_back: bool) -> Resul
 fn verifies_more(host: &mut Host) -> Result<()> {
     // The first line may be of blocks before what was done last.
     for _ in 0..2 {
-        host.guest_says(WEB, " wrong=0 errors=0 ")?;
+        host.guest_prints(WEB, " wrong=0 errors=0 ")?;
     }
     let before = blocks(host)?;
     while blocks(host)? == before {
-        host.guest_says(WEB, " wrong=0 errors=0 ")?;
+        host.guest_prints(WEB, " wrong=0 errors=0 ")?;
     }
     Ok(())
 }
@@ -141,7 +141,7 @@ fn is_limited() -> Result<()> {
     for generation in 2..4 {
         let before = blocks(&host)?;
         for _ in 0..SECONDS {
-            host.guest_says(WEB, " wrong=0 errors=0 ")?;
+            host.guest_prints(WEB, " wrong=0 errors=0 ")?;
         }
         let done = blocks(&host)? - before;
         // The last block of a report is begun within its second; one report more may have been printed.
@@ -160,9 +160,9 @@ fn is_an_error_in_time() -> Result<()> {
     host.limit(LIMIT);
     verifies_more(&mut host)?;
     host.client()?.request(RequestBody::VmStop { name: STORAGE.to_owned() })?;
-    host.guest_says(WEB, "WRONG: block ")?;
+    host.guest_prints(WEB, "WRONG: block ")?;
     host.beats(WEB, 3)?;
-    host.says(&["guest web: disk 1 waits for its server: "])?;
+    host.logs(&["guest web: disk 1 waits for its server: "])?;
     host.powers_off()
 }
 

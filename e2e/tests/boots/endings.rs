@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The end of the host, wherever it comes from: one whole report, everybody stopped, and what is still served.
+//! The end of the host, wherever it comes from: one whole report, every CPU stopped, and what is still served.
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
@@ -28,8 +28,8 @@ pub const RULES: &[Rule] = &[
     ("guests_end_with_their_host_and_its_log_can_still_be_read", guests_end_with_their_host),
     ("a_host_that_has_ended_sleeps_and_answers_keys", a_host_that_has_ended_sleeps_and_answers_keys),
     ("a_host_that_spins_answers_keys_too", a_host_that_spins_answers_keys_too),
-    ("the_next_host_tells_what_ended_the_one_before", the_next_host_tells_what_ended_the_one_before),
-    ("a_hypervisor_below_is_told_through_pvpanic", a_hypervisor_below_is_told_through_pvpanic),
+    ("the_next_host_reports_the_end_of_the_one_before", the_next_host_reports_the_end_of_the_one_before),
+    ("a_hypervisor_below_is_notified_through_pvpanic", a_hypervisor_below_is_notified_through_pvpanic),
 ];
 
 const GUESTS: [&str; 3] = ["a", "b", "c"];
@@ -69,9 +69,9 @@ fn what_no_one_claims_ends_nothing() -> Result<()> {
     let guest = tiny("a", "keeper", "seed=1 do=fresh,wait")?;
     let recipe = Recipe::new().with_fault_points().options("selftest=nmi,unexpected-interrupt").guest(guest);
     let mut host = recipe.with(["-monitor".into(), monitor.into()]).start()?;
-    host.says(&["cpu0: unclaimed NMI, source not reported by the chipset"])?;
-    host.says(&["cpu0: unexpected interrupt, vector 0x77"])?;
-    host.guest_says("a", "keeper: wait: going")?;
+    host.logs(&["cpu0: unclaimed NMI, source not reported by the chipset"])?;
+    host.logs(&["cpu0: unexpected interrupt, vector 0x77"])?;
+    host.guest_prints("a", "keeper: wait: going")?;
     let counts = |info: HostInfo| (info.unclaimed_nmis, info.unexpected_interrupts, info.last_unexpected_vector);
     let before = counts(host.client()?.info()?);
     ensure!(before == (1, 1, Some(0x77)), "{before:?}");
@@ -129,8 +129,8 @@ fn panics_now(host: &mut Host) -> Result<()> {
     // There is no answer to this question.
     let _ =
         host.client()?.request_within(Duration::from_millis(100), RequestBody::Events { from_sequence: 0, limit: 1 });
-    host.says(&["panic on CPU 0: self-test, as asked"])?;
-    host.says(&[END])
+    host.logs(&["panic on CPU 0: self-test, as asked"])?;
+    host.logs(&[END])
 }
 
 fn guests_end_with_their_host() -> Result<()> {
@@ -141,8 +141,8 @@ fn guests_end_with_their_host() -> Result<()> {
         host.beats(name, 2)?;
     }
     panics_now(&mut host)?;
-    host.says(&["CPU 1: stopped"])?;
-    // What was on its way may still come.
+    host.logs(&["CPU 1: stopped"])?;
+    // Output on its way may still come.
     host.listen(Duration::from_millis(500));
     let beats = |host: &Host| GUESTS.iter().map(|name| host.seen.heartbeats(name).len()).sum::<usize>();
     let (before, time) = (beats(&host), lab::CpuTime::of(host.pid())?);
@@ -196,24 +196,24 @@ fn answers_keys(action: &str) -> Result<TypedHost> {
     let recipe = Recipe::new().with_fault_points().options(&format!("selftest=panic-on-two panic={action}"));
     let mut host =
         TypedHost::start(&recipe, |machine| machine.extra.extend(["-action", "reboot=reset"].map(Into::into)))?;
-    let report = host.says(END)?;
+    let report = host.logs(END)?;
     let rip = report.iter().find_map(|line| line.split_once("rip ")).context("no registers")?.1.to_owned();
     host.types("?")?;
-    host.says("b reboot now, l print the log again, r registers, h help")?;
+    host.logs("b reboot now, l print the log again, r registers, h help")?;
     host.types("xyr")?;
-    ensure!(host.says("stopped at rip ")?.iter().any(|line| line.contains(&rip)), "{:#?}", host.seen);
+    ensure!(host.logs("stopped at rip ")?.iter().any(|line| line.contains(&rip)), "{:#?}", host.seen);
     host.types("l")?;
-    let log = host.says(END)?;
+    let log = host.logs(END)?;
     ensure!(log.iter().any(|line| line.contains("Baton 0.1.0 starts")), "{log:#?}");
     // The rest of the log again: help and registers, as they were printed.
-    host.says("stopped at rip ")?;
+    host.logs("stopped at rip ")?;
     Ok(host)
 }
 
 fn resets_by_key(host: &mut TypedHost) -> Result<()> {
     host.types("b")?;
-    host.says("Baton 0.1.0 starts")?;
-    host.says("before this host: panic on CPU").map(drop)
+    host.logs("Baton 0.1.0 starts")?;
+    host.logs("before this host: panic on CPU").map(drop)
 }
 
 /// Starts a machine without guests that is reset where others would end.
@@ -226,12 +226,12 @@ fn resettable(options: &str) -> Result<Host> {
     Ok(Host::new(Lab::start(&machine, dir)?, folder))
 }
 
-fn the_next_host_tells_what_ended_the_one_before() -> Result<()> {
+fn the_next_host_reports_the_end_of_the_one_before() -> Result<()> {
     let mut host = resettable("selftest=panic-when-asked panic=reboot:1")?;
     ensure!(host.client()?.previous()?.lines.is_empty(), "the first host has no predecessor");
     panics_now(&mut host)?;
-    host.says(&["the machine is reset in 1 s"])?;
-    host.says(&["before this host: panic on CPU 0: self-test, as asked"])?;
+    host.logs(&["the machine is reset in 1 s"])?;
+    host.logs(&["before this host: panic on CPU 0: self-test, as asked"])?;
     let is_up = |seen: &e2e::transcript::Transcript| {
         seen.host.iter().filter(|line| line.contains("CPUs: 2 online")).count() == 2
     };
@@ -252,7 +252,7 @@ fn the_next_host_tells_what_ended_the_one_before() -> Result<()> {
     host.powers_off()
 }
 
-fn a_hypervisor_below_is_told_through_pvpanic() -> Result<()> {
+fn a_hypervisor_below_is_notified_through_pvpanic() -> Result<()> {
     let folder = folder()?;
     let recipe = Recipe::new().with_fault_points().options("selftest=panic panic=halt");
     let mut machine = recipe.machine(folder.path(), None)?;

@@ -12,7 +12,7 @@ use wire::{EventKind, RequestBody, VmState};
 use super::Rule;
 
 pub const RULES: &[Rule] = &[
-    ("all_that_can_be_answered_is_answered_as_the_architecture_says", all_that_can_be_answered_is_answered),
+    ("all_that_can_be_answered_is_answered_as_the_architecture_specifies", all_that_can_be_answered_is_answered),
     ("guests_that_cannot_go_on_are_stopped_with_the_reason", guests_that_cannot_go_on_are_stopped_with_the_reason),
     ("a_guest_that_spins_with_interrupts_off_can_be_stopped", a_guest_that_spins_with_interrupts_off_can_be_stopped),
     (
@@ -90,7 +90,7 @@ const DEATHS: [(&str, &str); 5] = [
     ("hlt-cli", "halted with interrupts off"),
 ];
 const SPINS: &str = "hang-cli";
-/// Tests whose outcome is the CPU's choice: QEMU's stays at an instruction that sets reserved bits of CR4.
+/// Tests with an outcome that is the CPU's choice: QEMU's stays at an instruction that sets reserved bits of CR4.
 const ANYTHING: [&str; 2] = ["noise", "cr4-junk"];
 /// An endless debug exception.
 const LOOPS: &str = "debug-loop";
@@ -98,7 +98,7 @@ const LOOPS: &str = "debug-loop";
 fn guests_that_cannot_go_on_are_stopped_with_the_reason() -> Result<()> {
     let mut host = beside_good(&DEATHS.map(|(way, _)| (way, way)))?;
     for (way, reason) in DEATHS {
-        host.guest_says(way, "going")?;
+        host.guest_prints(way, "going")?;
         let found = ended_or_caught(&mut host, way)?;
         ensure!(found.contains(reason) || found == "caught", "{way}: {found:?}\n{}", host.seen);
     }
@@ -125,7 +125,7 @@ fn a_guest_that_spins_with_interrupts_off_can_be_stopped() -> Result<()> {
     // It is not to be noticed as one that hangs, however long the other takes to boot.
     let spins = Guest { hung_s: 0, ..tiny("spins", "hostile", &format!("do={SPINS}"))? };
     let mut host = Recipe::new().cpus(2).linux(GOOD, "heartbeat:50")?.guest(spins).start()?;
-    host.guest_says("spins", "going")?;
+    host.guest_prints("spins", "going")?;
     host.beats(GOOD, 10)?;
     ensure!(host.vm("spins")?.state == VmState::Running, "{}", host.seen);
     for _ in 0..2 {
@@ -135,14 +135,14 @@ fn a_guest_that_spins_with_interrupts_off_can_be_stopped() -> Result<()> {
         host.state("spins", VmState::Running)?;
     }
     host.order(RequestBody::VmReset { name: "spins".into() })?;
-    host.guest_says("spins", "going")?;
+    host.guest_prints("spins", "going")?;
     host.order(RequestBody::VmStop { name: "spins".into() })?;
     host.event(&EventKind::VmStopped { name: "spins".into(), reason: "stopped by the operator".into() })?;
     is_untouched(&mut host)?;
     host.powers_off()
 }
 
-/// A guest of which nobody knows what becomes is paused, or has ended.
+/// A guest with an unpredictable end is paused, or has ended.
 fn pause_if_it_runs(host: &mut Host, name: &str) -> Result<()> {
     match host.client()?.order(RequestBody::VmPause { name: name.to_owned() }) {
         Ok(()) => host.state(name, VmState::Paused).map(drop),
@@ -166,7 +166,7 @@ fn guests_of_noise_and_of_endless_debug_exceptions_are_contained() -> Result<()>
     let mut host = recipe.start()?;
     // They share one core of this machine with Linux, which is to be up soon.
     for way in [LOOPS].into_iter().chain(ANYTHING) {
-        host.guest_says(way, "going")?;
+        host.guest_prints(way, "going")?;
         pause_if_it_runs(&mut host, way)?;
     }
     host.greets(GOOD)?;

@@ -87,21 +87,21 @@ fn linux_gets_a_disk() -> Result<()> {
     let recipe = Recipe::new().cpus(2).with_devices(Iommu::Amd, vec![disk(0)]).linux("linux", "plugged:1")?;
     let mut host = recipe.guest(stopped("other")?).start()?;
     host.limit(LIMIT);
-    host.guest_says("linux", "baton-agent: init reached")?;
+    host.guest_prints("linux", "baton-agent: init reached")?;
     changes(&mut host, assign("linux"), PciProgress::Done)?;
     event(&mut host, |event| matches!(event, EventKind::FunctionAssigned { guest, .. } if guest == "linux"))?;
-    host.guest_says("linux", "plugged 0: /dev/nvme0n1")?;
-    host.guest_says("linux", " wrong=0 errors=0 slowest_us=")?;
+    host.guest_prints("linux", "plugged 0: /dev/nvme0n1")?;
+    host.guest_prints("linux", " wrong=0 errors=0 slowest_us=")?;
     is_refused(&mut host, assign("other"), &["assigned to guest 'linux'"])?;
     host.update_to(2)?;
-    host.guest_says("linux", " wrong=0 errors=0 slowest_us=")?;
+    host.guest_prints("linux", " wrong=0 errors=0 slowest_us=")?;
     changes(&mut host, release(None, false), PciProgress::Asked)?;
-    host.guest_says("linux", "plugged 0: gone")?;
+    host.guest_prints("linux", "plugged 0: gone")?;
     let is_ejected = |event: &EventKind| matches!(event, EventKind::FunctionReleased { is_forced: false, .. });
     event(&mut host, is_ejected)?;
     changes(&mut host, assign("other"), PciProgress::NextStart)?;
     host.order(RequestBody::VmStart { name: "other".into() })?;
-    host.says(&["guest other: has PCI function "])?;
+    host.logs(&["guest other: has PCI function "])?;
     ensure!(!host.seen.console("linux").contains("WRONG"), "{}", host.seen.console("linux"));
     host.powers_off()
 }
@@ -115,7 +115,7 @@ fn linux_gets_a_card() -> Result<()> {
     let recipe = Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![card(Model::E1000e)]).guest(guest);
     let mut host = recipe.start()?;
     host.limit(LIMIT * 2);
-    host.guest_says("linux", "baton-agent: drivers done")?;
+    host.guest_prints("linux", "baton-agent: drivers done")?;
     for round in 1..=2 {
         let (function, guest) = (E1000E.to_owned(), "linux".to_owned());
         let assign = RequestBody::PciAssign { function, guest, without_reset: false };
@@ -142,15 +142,15 @@ fn goes_to_another(iommu: Iommu) -> Result<()> {
     let mut host = recipe.linux("one", "plugged:1")?.linux("other", "plugged:1")?.start()?;
     host.limit(LIMIT * 2);
     for name in ["one", "other"] {
-        host.guest_says(name, "baton-agent: init reached")?;
+        host.guest_prints(name, "baton-agent: init reached")?;
     }
     for round in 0..2 {
         for name in ["one", "other"] {
             changes(&mut host, assign(name), PciProgress::Done)?;
-            host.guest_says(name, &format!("plugged {round}: /dev/nvme0n1"))?;
-            host.guest_says(name, " wrong=0 errors=0 slowest_us=")?;
+            host.guest_prints(name, &format!("plugged {round}: /dev/nvme0n1"))?;
+            host.guest_prints(name, " wrong=0 errors=0 slowest_us=")?;
             changes(&mut host, release(Some(name), false), PciProgress::Asked)?;
-            host.guest_says(name, &format!("plugged {round}: gone"))?;
+            host.guest_prints(name, &format!("plugged {round}: gone"))?;
             host.wait("as many events as the guest has ejected devices", |seen| {
                 seen.events.iter().filter(|event| is_ejected(event, name)).count() == round + 1
             })?;
@@ -169,7 +169,7 @@ fn a_guest_that_was_asked_ejects_in_the_next_image() -> Result<()> {
     let guest = Guest { functions, ..linux("linux", Kernel::Default, "plugged:1")? };
     let mut host = Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![disk(0)]).guest(guest).start()?;
     host.limit(LIMIT);
-    host.guest_says("linux", " wrong=0 errors=0 slowest_us=")?;
+    host.guest_prints("linux", " wrong=0 errors=0 slowest_us=")?;
     host.order(RequestBody::VmPause { name: "linux".into() })?;
     host.state("linux", VmState::Paused)?;
     changes(&mut host, release(Some("linux"), false), PciProgress::Asked)?;
@@ -178,38 +178,38 @@ fn a_guest_that_was_asked_ejects_in_the_next_image() -> Result<()> {
     }
     ensure!(!host.seen.events.iter().any(|event| is_ejected(event, "linux")), "{}", host.seen);
     host.order(RequestBody::VmResume { name: "linux".into() })?;
-    host.guest_says("linux", "plugged 0: gone")?;
+    host.guest_prints("linux", "plugged 0: gone")?;
     event(&mut host, |event| is_ejected(event, "linux"))?;
     // It is the guest's by its configuration, until the host powers off.
     changes(&mut host, assign("linux"), PciProgress::Done)?;
-    host.guest_says("linux", "plugged 1: /dev/nvme0n1")?;
+    host.guest_prints("linux", "plugged 1: /dev/nvme0n1")?;
     host.powers_off()
 }
 
-/// It vanishes amid transfers. The guest is told to check its bus, and can have the disk again.
+/// It vanishes amid transfers. The guest is asked to check its bus, and can have the disk again.
 fn linux_notices_that_a_disk_was_taken() -> Result<()> {
     let recipe = Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![disk(0)]).linux("linux", "plugged:1")?;
     let mut host = recipe.beating("neighbour")?.start()?;
     host.limit(LIMIT);
-    host.guest_says("linux", "baton-agent: init reached")?;
+    host.guest_prints("linux", "baton-agent: init reached")?;
     for round in 0..2 {
         changes(&mut host, assign("linux"), PciProgress::Done)?;
-        host.guest_says("linux", &format!("plugged {round}: /dev/nvme0n1"))?;
-        host.guest_says("linux", " wrong=0 errors=0 slowest_us=")?;
+        host.guest_prints("linux", &format!("plugged {round}: /dev/nvme0n1"))?;
+        host.guest_prints("linux", " wrong=0 errors=0 slowest_us=")?;
         changes(&mut host, release(None, true), PciProgress::Done)?;
-        host.guest_says("linux", &format!("plugged {round}: gone"))?;
+        host.guest_prints("linux", &format!("plugged {round}: gone"))?;
     }
     host.beats("neighbour", 5)?;
     host.powers_off()
 }
 
-/// What it ejects unasked stays its own.
+/// A function that it ejects unasked stays its own.
 fn everything_is_ejected() -> Result<()> {
     let hostile = Guest { hung_s: 0, ..tiny("hostile", "hostile", &format!("do={EJECTS}"))? };
     let recipe = Recipe::new().cpus(2).with_devices(Iommu::Amd, vec![disk(0)]).guest(hostile);
     let mut host = recipe.beating("neighbour")?.start()?;
     host.limit(LIMIT);
-    host.guest_says("hostile", "going")?;
+    host.guest_prints("hostile", "going")?;
     for round in 1..=3 {
         changes(&mut host, assign("hostile"), PciProgress::Done)?;
         host.beats("neighbour", 5)?;
@@ -232,17 +232,17 @@ fn images_without_hot_plug() -> Result<()> {
     let recipe = Recipe { image: Image::File(path), ..recipe.beating("neighbour")? };
     let mut host = recipe.start()?;
     host.limit(LIMIT * 2);
-    host.guest_says("linux", "baton-agent: init reached")?;
+    host.guest_prints("linux", "baton-agent: init reached")?;
     host.update_to(2)?;
     // As the only function it is in the first device, where an image of old expects it.
     changes(&mut host, assign_first("linux"), PciProgress::Done)?;
-    host.guest_says("linux", " wrong=0 errors=0 slowest_us=")?;
+    host.guest_prints("linux", " wrong=0 errors=0 slowest_us=")?;
     host.update_to(3)?;
-    host.guest_says("linux", " wrong=0 errors=0 slowest_us=")?;
+    host.guest_prints("linux", " wrong=0 errors=0 slowest_us=")?;
     changes(&mut host, assign_other("neighbour"), PciProgress::Done)?;
     let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
     is_refused(&mut host, update, &["guest 'neighbour': ", "a PCI function comes or goes"])?;
-    host.guest_says("linux", " wrong=0 errors=0 slowest_us=")?;
+    host.guest_prints("linux", " wrong=0 errors=0 slowest_us=")?;
     host.powers_off()
 }
 
@@ -252,15 +252,15 @@ fn the_tool_waits_for_a_guest() -> Result<()> {
         "[host]\nmemory = \"512MiB\"\niommu = \"amd\"\n[[host.device]]\nkind = \"nvme\"\nsize = \"1MiB\"\n\
          [[guest]]\nname = \"web\"\nkernel = {kernel:?}\ncmdline = \"do=beat\"\nmemory = \"16MiB\"\n"
     ))?;
-    operator.says(&["up", "host.toml", "--detach"])?.well()?;
-    let said = operator.says(&["pci", "assign", NVME, "web"])?.well()?;
-    ensure!(said.contains("is assigned to guest 'web', which has it now"), "{said}");
-    let late = operator.says(&["pci", "release", NVME, "--timeout", "1"])?;
+    operator.run(&["up", "host.toml", "--detach"])?.well()?;
+    let output = operator.run(&["pci", "assign", NVME, "web"])?.well()?;
+    ensure!(output.contains("is assigned to guest 'web', which has it now"), "{output}");
+    let late = operator.run(&["pci", "release", NVME, "--timeout", "1"])?;
     let expected = ["guest 'web' was asked to eject PCI function 0000:", "has not within 1 s", " web --force`"];
     ensure!(late.status == Some(1) && expected.iter().all(|part| late.err.contains(part)), "{late:?}");
-    let said = operator.says(&["pci", "release", NVME, "--force"])?.well()?;
-    ensure!(said.contains("is released from guest 'web'"), "{said}");
-    let events = operator.says(&["events"])?.well()?;
+    let output = operator.run(&["pci", "release", NVME, "--force"])?.well()?;
+    ensure!(output.contains("is released from guest 'web'"), "{output}");
+    let events = operator.run(&["events"])?.well()?;
     ensure!(events.contains("has come to web") && events.contains("was taken from web"), "{events}");
-    operator.says(&["down", "--yes"])?.well().map(drop)
+    operator.run(&["down", "--yes"])?.well().map(drop)
 }

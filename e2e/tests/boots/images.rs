@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Images that replace a running one: when they are checked, whose they are, and how they get there.
+//! Images that replace a running one: when they are checked, who signed them, and how they get there.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -22,13 +22,13 @@ use wire::{
 use super::Rule;
 
 pub const RULES: &[Rule] = &[
-    ("an_image_is_checked_early_in_the_blackout_too_or_never", an_image_is_checked_as_the_policy_says),
+    ("an_image_is_checked_early_in_the_blackout_too_or_never", an_image_is_checked_by_the_policy),
     ("a_stray_write_to_a_locked_image_is_a_fault", a_stray_write_to_a_locked_image_is_a_fault),
     ("a_stray_write_is_found_in_the_blackout", a_stray_write_is_found_in_the_blackout),
     ("a_host_with_keys_takes_only_what_they_have_signed", a_host_with_keys_takes_only_what_they_have_signed),
     ("bad_images_are_refused_and_guests_run_on", bad_images_are_refused_and_guests_run_on),
     ("a_sent_bundle_brings_its_own_guests", a_sent_bundle_brings_its_own_guests),
-    ("a_file_that_is_not_gone_on_with_is_forgotten", a_file_that_is_not_gone_on_with_is_forgotten),
+    ("an_upload_that_is_not_continued_is_dropped", an_upload_that_is_not_continued_is_dropped),
     ("a_file_that_does_not_fit_is_refused", a_file_that_does_not_fit_is_refused),
     ("the_tool_signs_sends_and_restarts", the_tool_signs_sends_and_restarts),
 ];
@@ -53,10 +53,10 @@ fn with_guest(name: &str, does: &str) -> Result<Recipe> {
     Ok(Recipe::new().cpus(2).memory_mib(256).options(OPTIONS).guest(guest))
 }
 
-/// It has started, and found no trace of who was there before.
+/// It has started, and found no trace of the guest that was there before.
 fn is_fresh(host: &mut Host, name: &str) -> Result<()> {
     host.event(&EventKind::VmStarted { name: name.to_owned() })?;
-    host.guest_says(name, "keeper: stain: ok")
+    host.guest_prints(name, "keeper: stain: ok")
 }
 
 fn image() -> Result<Vec<u8>> {
@@ -99,7 +99,7 @@ fn free(host: &mut Host) -> Result<u64> {
 
 /// Also that it is hashed by SHA-NI where the CPU has that, and by plain code where not: both come to the digest that
 /// the tool has sealed. QEMU 7.2 emulates no SHA-NI.
-fn an_image_is_checked_as_the_policy_says() -> Result<()> {
+fn an_image_is_checked_by_the_policy() -> Result<()> {
     let bytes = image()?.len() as u64;
     let (emulator, usual) =
         if Emulator::Ten.is_here() { (Emulator::Ten, "SHA-NI") } else { (Emulator::System, "plain code") };
@@ -123,8 +123,8 @@ fn an_image_is_checked_as_the_policy_says() -> Result<()> {
             is_fresh(&mut host, A)?;
         }
         for by in ["plain code", "SHA-NI"] {
-            let is_said = host.seen.host_said(&["whole (", &format!("by {by})")]);
-            ensure!(is_said == (means == Some(by)), "{name}, by {by}: {is_said}\n{}", host.seen);
+            let is_logged = host.seen.host_logged(&["whole (", &format!("by {by})")]);
+            ensure!(is_logged == (means == Some(by)), "{name}, by {by}: {is_logged}\n{}", host.seen);
         }
         host.powers_off()?;
     }
@@ -139,7 +139,7 @@ fn ends(policy: &str) -> Result<Host> {
     host.client()?.send(RequestBody::Restart)?;
     let ending = host.ending()?;
     ensure!(ending == Ending::Panicked, "{ending}:\n{}", host.seen);
-    ensure!(!host.seen.host_said(&["generation 2, handed over"]), "{}", host.seen);
+    ensure!(!host.seen.host_logged(&["generation 2, handed over"]), "{}", host.seen);
     Ok(host)
 }
 
@@ -155,8 +155,8 @@ fn stray_address(host: &Host) -> Result<String> {
 fn a_stray_write_to_a_locked_image_is_a_fault() -> Result<()> {
     let host = ends("early")?;
     let address = stray_address(&host)?;
-    ensure!(host.seen.host_said(&["#PF page fault", "error code 0x3"]), "{}", host.seen);
-    ensure!(host.seen.host_said(&["fault address", &address]), "{address}:\n{}", host.seen);
+    ensure!(host.seen.host_logged(&["#PF page fault", "error code 0x3"]), "{}", host.seen);
+    ensure!(host.seen.host_logged(&["fault address", &address]), "{address}:\n{}", host.seen);
     Ok(())
 }
 
@@ -164,8 +164,8 @@ fn a_stray_write_to_a_locked_image_is_a_fault() -> Result<()> {
 fn a_stray_write_is_found_in_the_blackout() -> Result<()> {
     let host = ends("sha256")?;
     stray_address(&host)?;
-    ensure!(host.seen.host_said(&["after it was checked", "it is not what was sealed"]), "{}", host.seen);
-    ensure!(!host.seen.host_said(&["page fault"]), "{}", host.seen);
+    ensure!(host.seen.host_logged(&["after it was checked", "it is not what was sealed"]), "{}", host.seen);
+    ensure!(!host.seen.host_logged(&["page fault"]), "{}", host.seen);
     Ok(())
 }
 
@@ -195,7 +195,7 @@ fn runs_on(host: &mut Host, free_before: u64) -> Result<()> {
     host.order(RequestBody::VmResume { name: A.to_owned() })?;
     // The first exit after that comes when the emulator's machine gets a core.
     while host.vm(A)?.exits_total <= before.exits_total {
-        host.wait_a_moment().context("it stands still")?;
+        host.wait_a_moment().context("it makes no progress")?;
     }
     let (free, generation) = (free(host)?, host.client()?.info()?.generation);
     ensure!(
@@ -228,7 +228,7 @@ fn a_host_with_keys_takes_only_what_they_have_signed() -> Result<()> {
     let signature = forged.len() - 50;
     forged[signature] ^= 1;
     is_refused(&mut host, &forged, &["its signature is not that of", "baton image sign"])?;
-    // Signed once, and too old by now; nobody may ask for it here.
+    // Signed once, and too old by now; no client may ask for it here.
     let old = seal_new(&small_image::of_security(0), Some(&key(1)))?;
     is_refused(&mut host, &old, &["security version is 0", "permits no downgrade"])?;
     let refusal = host.refusal(RequestBody::PermitDowngrade)?;
@@ -247,7 +247,7 @@ fn a_host_with_keys_takes_only_what_they_have_signed() -> Result<()> {
     let report = restart(&mut host, RequestBody::Restart)?;
     ensure!((report.verify, report.bytes_hashed_in_blackout) == (Verify::Early, 0), "{report:?}");
     let signer = format!("signed by {}", key(1).public().id());
-    host.says(&[signer.as_str()])?;
+    host.logs(&[signer.as_str()])?;
     is_fresh(&mut host, A)?;
     host.powers_off()
 }
@@ -323,7 +323,7 @@ fn received(host: &mut Host, body: RequestBody) -> Result<u64> {
     }
 }
 
-fn a_file_that_is_not_gone_on_with_is_forgotten() -> Result<()> {
+fn an_upload_that_is_not_continued_is_dropped() -> Result<()> {
     let mut host = busy(A)?.start()?;
     is_fresh(&mut host, A)?;
     let before = free_once_stable(&mut host)?;
@@ -344,8 +344,8 @@ fn a_file_that_is_not_gone_on_with_is_forgotten() -> Result<()> {
         ensure!(since.elapsed() < Duration::from_secs(60), "the file is still there");
         host.listen(Duration::from_millis(500));
     }
-    ensure!(since.elapsed() > Duration::from_secs(5), "it was forgotten too soon");
-    host.says(&["upload", "dropped"])?;
+    ensure!(since.elapsed() > Duration::from_secs(5), "it was dropped too soon");
+    host.logs(&["upload", "dropped"])?;
     let Refusal { reason, .. } = host.refusal(piece(2 * MAX_UPLOAD_BYTES as u64))?;
     ensure!(reason.contains("no file is being sent"), "{reason}");
     // One that is not what was announced is given up at its end.
@@ -375,41 +375,41 @@ fn a_file_that_does_not_fit_is_refused() -> Result<()> {
 fn the_tool_signs_sends_and_restarts() -> Result<()> {
     let operator = Operator::new("heartbeat:100")?;
     let folder = operator.folder();
-    let said = operator.says(&["key", "new", "release.key"])?.well()?;
-    let again = operator.says(&["key", "new", "release.key"])?;
+    let output = operator.run(&["key", "new", "release.key"])?.well()?;
+    let again = operator.run(&["key", "new", "release.key"])?;
     ensure!(again.status == Some(1) && again.err.contains("not written over"), "{again:?}");
-    ensure!(operator.says(&["key", "show", "release.key.pub"])?.well()? == said);
-    ensure!(operator.says(&["key", "show", "release.key"])?.well()? == said);
+    ensure!(operator.run(&["key", "show", "release.key.pub"])?.well()? == output);
+    ensure!(operator.run(&["key", "show", "release.key"])?.well()? == output);
     fs::copy(built("baton.elf")?, folder.join("next.elf"))?;
-    let unsealed = operator.says(&["image", "verify", "next.elf"])?;
+    let unsealed = operator.run(&["image", "verify", "next.elf"])?;
     ensure!(unsealed.status == Some(1) && unsealed.err.contains("no seal"), "{unsealed:?}");
-    operator.says(&["image", "sign", "next.elf", "--key", "release.key"])?.well()?;
-    let verified = operator.says(&["image", "verify", "next.elf", "--key", "release.key.pub"])?.well()?;
+    operator.run(&["image", "sign", "next.elf", "--key", "release.key"])?.well()?;
+    let verified = operator.run(&["image", "verify", "next.elf", "--key", "release.key.pub"])?.well()?;
     ensure!(verified.contains("which is trusted"), "{verified}");
-    let info = operator.says(&["image", "info", "next.elf"])?.well()?;
-    ensure!(info.contains("hand-over    reads and writes") && info.contains(said.trim()), "{info}");
+    let info = operator.run(&["image", "info", "next.elf"])?.well()?;
+    ensure!(info.contains("hand-over    reads and writes") && info.contains(output.trim()), "{info}");
     let kernel = built("guests/keeper.elf")?;
     let signed = format!(
         "[trust]\nkeys = [\"release.key.pub\"]\n[host]\nmemory = \"256MiB\"\nimage = \"next.elf\"\n\
          [[guest]]\nname = \"a\"\nkernel = {kernel:?}\ncmdline = \"do=wait\"\nmemory = \"16MiB\"\n"
     );
     fs::write(folder.join("signed.toml"), signed)?;
-    operator.says(&["up", "--detach", "signed.toml"])?.well()?;
-    let out = operator.says(&["restart", "--yes", "--image", "next.elf"])?.well()?;
+    operator.run(&["up", "--detach", "signed.toml"])?.well()?;
+    let out = operator.run(&["restart", "--yes", "--image", "next.elf"])?.well()?;
     ensure!(
         out.contains("sent ") && out.contains("generation   2 (") && out.contains("nothing in the blackout"),
         "{out}"
     );
     fs::write(folder.join("small.elf"), small_image::good())?;
-    let unsigned = operator.says(&["restart", "--yes", "--image", "small.elf"])?;
+    let unsigned = operator.run(&["restart", "--yes", "--image", "small.elf"])?;
     ensure!(unsigned.status == Some(1) && unsigned.err.contains("it is not signed"), "{unsigned:?}");
     let key = ["--sign", "release.key"];
-    operator.says(&["bundle", "signed.toml", "-o", "unsigned.cpio"])?.well()?;
-    let unsigned = operator.says(&["restart", "--yes", "unsigned.cpio"])?;
+    operator.run(&["bundle", "signed.toml", "-o", "unsigned.cpio"])?.well()?;
+    let unsigned = operator.run(&["restart", "--yes", "unsigned.cpio"])?;
     ensure!(unsigned.status == Some(1) && unsigned.err.contains("unsigned.cpio is not sent"), "{unsigned:?}");
-    operator.says(&[&["bundle", "signed.toml", "-o", "signed.cpio"], &key[..]].concat())?.well()?;
-    let report = operator.says(&["restart", "--yes", "--json", "signed.cpio"])?.well()?;
+    operator.run(&[&["bundle", "signed.toml", "-o", "signed.cpio"], &key[..]].concat())?.well()?;
+    let report = operator.run(&["restart", "--yes", "--json", "signed.cpio"])?.well()?;
     ensure!(report.contains("\"generation\":3") && report.contains("\"bytes_hashed_in_gap\":0"), "{report}");
-    operator.says(&["down", "--yes"])?.well()?;
+    operator.run(&["down", "--yes"])?.well()?;
     Ok(())
 }

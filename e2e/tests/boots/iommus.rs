@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IOMMUs: a device that is told to write to the host's memory writes where nothing keeps it from that, and nowhere
-//! else; an update goes on with the units as they are.
+//! IOMMUs: a device that is programmed to write to the host's memory writes where nothing keeps it from that, and
+//! nowhere else; an update goes on with the units as they are.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -82,7 +82,7 @@ fn recipe(iommu: Option<&Iommu>) -> Recipe {
 
 fn a_device_writes_where_there_is_no_iommu() -> Result<()> {
     let mut host = with_edu(None)?;
-    host.says(&["self-test dma: memory is overwritten"])?;
+    host.logs(&["self-test dma: memory is overwritten"])?;
     ensure!(host.client()?.iommus()?.is_empty(), "{}", host.seen);
     host.powers_off()
 }
@@ -104,11 +104,11 @@ fn is_kept_from_memory(iommu: &Iommu) -> Result<()> {
 /// Interrupts began to be remapped so often, and no input of the host's was left without an entry.
 fn are_remapped(host: &mut Host, times: usize) -> Result<()> {
     host.wait("remapped interrupts", |seen| seen.to_string().matches(REMAPPED).count() == times)?;
-    ensure!(!host.seen.to_string().contains("is silent"), "{}", host.seen);
+    ensure!(!host.seen.to_string().contains("is blocked"), "{}", host.seen);
     Ok(())
 }
 
-/// Writes an image to a folder whose note states this version of IOMMUs.
+/// Writes an image to a folder; its note states this version of IOMMUs.
 pub fn image_of(folder: &Path, version: u32) -> Result<PathBuf> {
     let path = folder.join("old.elf");
     let mut image = std::fs::read(built("baton-faults.elf")?)?;
@@ -122,12 +122,12 @@ pub fn image_of(folder: &Path, version: u32) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// A host with VT-d whose next image states in its note that it knows no version of IOMMUs.
+/// A host with VT-d; its next image states in its note that it knows no version of IOMMUs.
 fn before_an_image_of_old(folder: &Path, options: &str) -> Result<Host> {
     let path = image_of(folder, 0)?;
     let recipe = Recipe { image: Image::File(path), ..recipe(Some(&INTEL)) };
     let mut host = recipe.options(options).beating(GUEST)?.start()?;
-    host.says(&[REMAPPED])?;
+    host.logs(&[REMAPPED])?;
     host.beats(GUEST, 5)?;
     Ok(host)
 }
@@ -151,7 +151,7 @@ fn is_remapped_after_a_rollback() -> Result<()> {
     let mut host = before_an_image_of_old(folder.path(), "selftest=update:panic:restore")?;
     let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
     ensure!(refusal.reason.contains("rolled back"), "{refusal:?}");
-    host.says(&[PASSED])?;
+    host.logs(&[PASSED])?;
     host.beats(GUEST, 5)?;
     host.client()?.info()?;
     are_remapped(&mut host, 2)?;
@@ -162,7 +162,7 @@ fn is_remapped_after_a_rollback() -> Result<()> {
 fn the_watchdogs_nmi_arrives() -> Result<()> {
     let recipe = recipe(Some(&INTEL)).next_with_fault_points().options("selftest=update:freeze:prepare");
     let mut host = recipe.beating(GUEST)?.start()?;
-    host.says(&[REMAPPED])?;
+    host.logs(&[REMAPPED])?;
     let refusal = host.refusal(RequestBody::Update { is_dry_run: true, by: UpdateBy::Bundle })?;
     ensure!(refusal.reason.contains("hangs with interrupts masked"), "{refusal:?}");
     host.beats(GUEST, 5)?;
@@ -177,21 +177,21 @@ fn answers_after_its_end(iommu: &Iommu) -> Result<()> {
     // There is no answer to this question.
     let events = RequestBody::Events { from_sequence: 0, limit: 1 };
     let _ = host.client()?.request_within(Duration::from_millis(100), events);
-    host.says(&["panic on CPU 0: self-test, as asked"])?;
-    host.says(&["end of report"])?;
+    host.logs(&["panic on CPU 0: self-test, as asked"])?;
+    host.logs(&["end of report"])?;
     let info = host.client()?.info()?;
     ensure!(info.version.contains("this host has ended"), "{info:?}");
     host.powers_off()
 }
 
-/// The device has not changed memory, in each of so many images, and the operator is told.
+/// The device has not changed memory, in each of so many images, and the operator is notified.
 fn is_refused(host: &mut Host, iommu: &Iommu, images: usize) -> Result<()> {
     host.wait("the device's failure", |seen| {
         seen.to_string().matches("self-test dma: memory is as it was").count() == images
     })?;
-    let is_told = |event: &&EventKind| matches!(event, EventKind::AccessRefused { place, .. } if *place == iommu.edu);
+    let is_wanted = |event: &&EventKind| matches!(event, EventKind::AccessRefused { place, .. } if *place == iommu.edu);
     if iommu.logs {
-        host.wait("an event of a refused access", |seen| seen.events.iter().filter(is_told).count() >= images)?;
+        host.wait("an event of a refused access", |seen| seen.events.iter().filter(is_wanted).count() >= images)?;
     }
     let units = host.client()?.iommus()?;
     let [unit] = units.as_slice() else { anyhow::bail!("{units:?}") };

@@ -13,8 +13,8 @@ use super::Rule;
 pub const RULES: &[Rule] = &[
     ("guests_that_share_a_cpu_keep_their_registers", guests_that_share_a_cpu_keep_their_registers),
     ("a_guest_that_is_paused_finds_its_registers_again", a_guest_that_is_paused_finds_its_registers_again),
-    ("a_guest_finds_nothing_of_who_ran_before", a_guest_finds_nothing_of_who_ran_before),
-    ("a_guest_finds_nothing_of_who_runs_beside", a_guest_finds_nothing_of_who_runs_beside),
+    ("a_guest_finds_nothing_of_the_guest_before_it", a_guest_finds_nothing_of_the_guest_before_it),
+    ("a_guest_finds_nothing_of_the_guest_beside_it", a_guest_finds_nothing_of_the_guest_beside_it),
     ("a_guest_that_is_reset_finds_nothing_of_its_own", a_guest_that_is_reset_finds_nothing_of_its_own),
 ];
 
@@ -29,8 +29,8 @@ fn keeper(name: &str, seed: u32, ways: &str) -> Result<Guest> {
 
 /// Waits until a guest has done one of its ways, and sees that it had no complaint.
 fn does(host: &mut Host, name: &str, way: &str) -> Result<()> {
-    host.guest_says(name, &format!("keeper: {way}: "))?;
-    host.guest_says(name, "\n")?;
+    host.guest_prints(name, &format!("keeper: {way}: "))?;
+    host.guest_prints(name, "\n")?;
     has_no_complaint(host, name)
 }
 
@@ -85,8 +85,8 @@ fn a_guest_that_is_paused_finds_its_registers_again() -> Result<()> {
     host.powers_off()
 }
 
-/// Two guests follow each other on one CPU. Each looks first, and then fills everything.
-fn a_guest_finds_nothing_of_who_ran_before() -> Result<()> {
+/// Two guests follow each other on one CPU. Each reads memory first, and then fills everything.
+fn a_guest_finds_nothing_of_the_guest_before_it() -> Result<()> {
     let waiting = |name, seed| anyhow::Ok(Guest { autostart: false, ..keeper(name, seed, "fresh,stain")? });
     let mut host = Recipe::new().cpus(1).guest(waiting("a", 1)?).guest(waiting("b", 2)?).start()?;
     for _ in 0..TURNS {
@@ -101,7 +101,7 @@ fn a_guest_finds_nothing_of_who_ran_before() -> Result<()> {
 }
 
 /// One guest has filled everything and sleeps; another starts on its CPU.
-fn a_guest_finds_nothing_of_who_runs_beside() -> Result<()> {
+fn a_guest_finds_nothing_of_the_guest_beside_it() -> Result<()> {
     let beside = Guest { autostart: false, ..keeper("beside", 2, "fresh,stain")? };
     let mut host = Recipe::new().cpus(1).guest(keeper("stays", 1, "stain,registers,wait")?).guest(beside).start()?;
     does(&mut host, "stays", "stain")?;

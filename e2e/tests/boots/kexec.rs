@@ -41,10 +41,10 @@ fn is_replaced(system_call: &str, memory_mib: u64, firmware: Option<PathBuf>) ->
         Ok(Machine { extra, ..machine })
     })?;
     host.limit(LIMIT);
-    host.says(&["kexec-init: going"])?;
-    host.says(&["Baton", "loaded by the Linux boot protocol"])?;
-    host.says(&["CPUs: 4 online"])?;
-    host.guest_says(GUEST, "keeper: fresh: ok")?;
+    host.logs(&["kexec-init: going"])?;
+    host.logs(&["Baton", "loaded by the Linux boot protocol"])?;
+    host.logs(&["CPUs: 4 online"])?;
+    host.guest_prints(GUEST, "keeper: fresh: ok")?;
     ensure!(host.ending()? == Ending::PoweredOff, "{}", host.seen);
     is_well(&host, is_uefi)
 }
@@ -55,7 +55,7 @@ fn is_well(host: &Host, is_uefi: bool) -> Result<()> {
     let complaints: Vec<_> =
         host.seen.host[start..].iter().filter(|line| line.contains(" warn ") || line.contains(" error ")).collect();
     ensure!(complaints.is_empty(), "{complaints:#?}\n{}", host.seen);
-    let was_uefi = host.seen.host_said(&["efi: EFI v"]);
+    let was_uefi = host.seen.host_logged(&["efi: EFI v"]);
     ensure!(was_uefi == is_uefi, "started by UEFI: {was_uefi}");
     Ok(())
 }

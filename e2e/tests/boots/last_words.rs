@@ -35,7 +35,7 @@ fn started() -> EventKind {
     EventKind::VmStarted { name: GUEST.to_owned() }
 }
 
-/// A host whose guest has written its lines, and halts. Nobody has subscribed to them.
+/// A host with a guest that has written its lines, and halts. No client has subscribed to them.
 fn host_with_a_line(recipe: Recipe, options: &str) -> Result<BareHost> {
     let guest = tiny(GUEST, "keeper", "do=fresh,wait")?;
     let mut host = BareHost::start(&recipe.options(&format!("tsc=skip {options}")).guest(guest))?;
@@ -58,7 +58,7 @@ fn has_written(host: &mut BareHost) -> Result<()> {
     Ok(())
 }
 
-/// Messages that were sent unasked until the host answered, closed the line, or was silent for a while.
+/// Messages that were sent unasked until the host answered, closed the line, or sent nothing for a while.
 #[derive(Debug, Default)]
 struct Heard {
     console: String,
@@ -141,7 +141,7 @@ fn ends_with_its_last_words() -> Result<()> {
     let is_stop = |event: &EventKind| matches!(event, EventKind::VmStopped { name, .. } if name == GUEST);
     let has_ended = ending == Ending::PoweredOff && host.seen.events.iter().any(is_stop);
     let has_written = host.seen.console_bytes(GUEST, 0).ends_with(b"keeper: fresh: ok\n");
-    let has_logged = host.seen.host_said(&["every guest has ended: power off"]);
+    let has_logged = host.seen.host_logged(&["every guest has ended: power off"]);
     ensure!(has_ended && has_written && has_logged, "not the last words of guest and host:\n{}", host.seen);
     Ok(())
 }

@@ -67,7 +67,7 @@ fn a_paused_guest_stands_still_and_goes_on_where_it_was() -> Result<()> {
     host.order(RequestBody::VmPause { name: named(A) })?;
     host.event(&EventKind::VmPaused { name: named(A) })?;
     host.state(A, VmState::Paused)?;
-    // What it had written before is still on its way.
+    // Its earlier output is still on its way.
     host.listen(Duration::from_millis(300));
     let before = host.seen.heartbeats(A).len();
     let exits = host.vm(A)?.exits_total;
@@ -115,14 +115,14 @@ fn a_guest_is_reset_stopped_and_started_beside_another() -> Result<()> {
 fn a_shell_answers_what_is_typed() -> Result<()> {
     let mut host = Recipe::new().powers_off().linux(A, "shell,poweroff")?.start()?;
     host.greets(A)?;
-    host.guest_says(A, "# ")?;
-    // What the terminal echoes is not what the shell makes of it.
+    host.guest_prints(A, "# ")?;
+    // The terminal's echo is not the shell's result.
     host.types(A, "echo the answer is $((6 * 7))\n")?;
-    host.guest_says(A, "the answer is 42")?;
+    host.guest_prints(A, "the answer is 42")?;
     // Longer than the serial port's FIFO, and than what waits for a guest at once.
     let long = "x".repeat(900);
     host.types(A, &format!("echo {long} | wc -c\n"))?;
-    host.guest_says(A, "\n901")?;
+    host.guest_prints(A, "\n901")?;
     host.types(A, "exit\n")?;
     ensure!(host.ending()? == Ending::PoweredOff, "{}", host.seen);
     Ok(())

@@ -21,23 +21,23 @@ const GUEST: &str = "keeper";
 const QUIET: Noise = |_, byte| byte;
 
 /// Returns what the tool at `address` prints.
-fn says(operator: &Operator, address: &str, arguments: &[&str]) -> Result<String> {
-    operator.says(&[&["--connect", address], arguments].concat())?.well()
+fn run(operator: &Operator, address: &str, arguments: &[&str]) -> Result<String> {
+    operator.run(&[&["--connect", address], arguments].concat())?.well()
 }
 
 fn a_host_is_updated_over_a_serial_port_and_over_tcp() -> Result<()> {
     let host = SerialHost::start(&Recipe::new().beating(GUEST)?, QUIET)?;
     let (operator, port) = (Operator::with("")?, host.address());
-    let info = says(&operator, &port, &["info", "--json"])?;
+    let info = run(&operator, &port, &["info", "--json"])?;
     ensure!(info.contains("\"generation\":1,"), "{info}");
     // The terminal server is the tool as well: it has the port, and its clients have TCP.
     let server = Operator::with("")?;
     let address = format!("tcp:{}", terminal_server(move || server.command(&["relay", "--connect", &port]))?);
-    let vms = says(&operator, &address, &["vm", "list"])?;
+    let vms = run(&operator, &address, &["vm", "list"])?;
     ensure!(vms.contains(GUEST) && vms.contains("running"), "{vms}");
-    let updated = says(&operator, &address, &["update"])?;
+    let updated = run(&operator, &address, &["update"])?;
     ensure!(updated.contains("generation   2 ") && updated.contains("blackout"), "{updated}");
-    let vms = says(&operator, &address, &["vm", "list"])?;
+    let vms = run(&operator, &address, &["vm", "list"])?;
     ensure!(vms.contains("running"), "{vms}");
     Ok(())
 }
@@ -49,11 +49,11 @@ fn an_image_is_sent_over_a_line_that_damages_it() -> Result<()> {
     let (operator, port) = (Operator::with("")?, host.address());
     let image = Build::Shipped.file()?;
     let image: &Path = &image;
-    let updated = says(&operator, &port, &["update", "--image", &image.display().to_string()])?;
+    let updated = run(&operator, &port, &["update", "--image", &image.display().to_string()])?;
     ensure!(updated.contains(" MiB in ") && updated.contains("generation   2 "), "{updated}");
-    let events = says(&operator, &port, &["events"])?;
+    let events = run(&operator, &port, &["events"])?;
     ensure!(events.contains("damaged") || events.contains("garbage"), "the line damaged nothing: {events}");
-    let info = says(&operator, &port, &["info", "--json"])?;
+    let info = run(&operator, &port, &["info", "--json"])?;
     ensure!(info.contains("\"generation\":2,"), "{info}");
     Ok(())
 }

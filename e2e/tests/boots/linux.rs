@@ -46,7 +46,7 @@ fn reaches_userspace(kernel: Kernel, emulator: Emulator, options: &str, apic: Op
     let info = host.client()?.info()?;
     ensure!(apic.is_none_or(|apic| apic == info.apic_mode), "the host drives its APIC as {:?}", info.apic_mode);
     host.greets("debian")?;
-    host.guest_says("debian", "baton-agent: powering off")?;
+    host.guest_prints("debian", "baton-agent: powering off")?;
     let ending = host.ending()?;
     ensure!(ending == Ending::PoweredOff, "{ending}:\n{}", host.seen);
     let console = host.seen.console("debian");
@@ -64,8 +64,8 @@ fn reaches_userspace(kernel: Kernel, emulator: Emulator, options: &str, apic: Op
 
 fn a_guests_memory_keeps_what_is_written() -> Result<()> {
     let mut host = Recipe::new().powers_off().linux("debian", "memtest,poweroff")?.start()?;
-    host.guest_says("debian", "memtest: ")?;
-    host.guest_says("debian", " MiB written and read back")?;
+    host.guest_prints("debian", "memtest: ")?;
+    host.guest_prints("debian", " MiB written and read back")?;
     ensure!(host.ending()? == Ending::PoweredOff, "{}", host.seen);
     Ok(())
 }
@@ -74,7 +74,7 @@ fn a_guest_of_two_cpus_uses_both() -> Result<()> {
     let guest = Guest { vcpus: 2, ..linux("debian", Kernel::Default, "poweroff")? };
     let mut host = Recipe::new().powers_off().guest(guest).start()?;
     host.greets("debian")?;
-    host.guest_says("debian", "CPUs        2 (")?;
+    host.guest_prints("debian", "CPUs        2 (")?;
     ensure!(host.ending()? == Ending::PoweredOff, "{}", host.seen);
     let console = host.seen.console("debian");
     // An emulated CPU has no invariant time stamp counter, and Linux distinguishes it from others by this alone.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stock Linux that writes and verifies a disk of its own, and sends datagrams and verifies what a TCP connection
-//! brings back through a network card of its own, all the time, while the host is updated.
+//! receives back through a network card of its own, all the time, while the host is updated.
 
 use std::path::Path;
 use std::thread::sleep;
@@ -89,11 +89,11 @@ fn goes_on(iommu: Iommu, card: &Card, (updates, interval): (u64, Duration), limi
     for generation in 2..2 + updates {
         let next = Instant::now() + interval;
         host.update_to(generation)?;
-        host.guest_says(LINUX, " wrong=0 errors=0 slowest_us=")?;
+        host.guest_prints(LINUX, " wrong=0 errors=0 slowest_us=")?;
         sleep(next.saturating_duration_since(Instant::now()));
     }
     for report in ["stream ", "echo ", " wrong=0 errors=0 slowest_us="] {
-        host.guest_says(LINUX, report)?;
+        host.guest_prints(LINUX, report)?;
     }
     nothing_is_lost(&host, &receiver, begin)?;
     let (connections, ended) = echo.connections();
@@ -106,19 +106,19 @@ fn resets_its_disk(iommu: Iommu) -> Result<()> {
     let folder = folder()?;
     let mut host = start(iommu, &E1000E, folder.path(), "disk:8,heartbeat:2000:1,reset:5,wait")?;
     host.limit(LIMIT);
-    host.guest_says(LINUX, "reset: ")?;
-    host.guest_says(LINUX, "5 times, slowest_ms=")?;
+    host.guest_prints(LINUX, "reset: ")?;
+    host.guest_prints(LINUX, "5 times, slowest_ms=")?;
     for generation in 2..4 {
         host.update_to(generation)?;
     }
-    host.guest_says(LINUX, " wrong=0 errors=0 slowest_us=")?;
+    host.guest_prints(LINUX, " wrong=0 errors=0 slowest_us=")?;
     let console = host.seen.console(LINUX);
     ensure!(!["WRONG", "timeout", "not ready"].iter().any(|word| console.contains(word)), "{console}");
     host.powers_off()
 }
 
-/// Starts a host whose guest has the disk and the card. AMD's IOMMU is without root ports in the lab, and a virtio card
-/// that is behind none has no reset.
+/// Starts a host with a guest that has the disk and the card. AMD's IOMMU is without root ports in the lab, and a
+/// virtio card that is behind none has no reset.
 fn start(iommu: Iommu, card_of: &Card, folder: &Path, tasks: &str) -> Result<Host> {
     let Card { model, selector, kernel, drivers } = *card_of;
     let without_reset = model == Model::VirtioNet && iommu == Iommu::Amd;

@@ -59,7 +59,7 @@ fn every_context_may_log_and_a_storm_is_counted_to_the_last() -> Result<()> {
         let end = own.iter().find(|record| record.text.starts_with("storm: ") && record.text.ends_with("this one"));
         let end = end.context("the storm ends with a record on each CPU")?;
         ensure!(end.text == format!("storm: {} records before this one", end.sequence), "{end:?}");
-        // What was printed and what was counted as lost are together what was written.
+        // The lines printed and those counted as lost are together the lines written.
         let printed = printed_of(&host.seen.host, cpu, &end.text);
         ensure!(printed == end.sequence + 1, "{printed} of {} on CPU {cpu}:\n{}", end.sequence + 1, host.seen);
     }

@@ -14,7 +14,7 @@ use super::Rule;
 use super::update::update;
 
 pub const RULES: &[Rule] = &[
-    ("errors_of_the_hardware_cost_whom_they_concern", errors_of_the_hardware_cost_whom_they_concern),
+    ("hardware_errors_cost_only_what_they_damage", hardware_errors_cost_only_what_they_damage),
     ("damaged_memory_stays_retired_over_updates_and_restarts", damaged_memory_stays_retired),
 ];
 
@@ -22,7 +22,7 @@ pub const RULES: &[Rule] = &[
 const IDLE: u32 = 2;
 /// Intel's flags, which QEMU's machine has: valid, enabled, MISC and ADDR valid.
 const CORRECTED: u64 = 0x9c00_0000_0000_009f;
-/// The same uncorrected and signalled, of data that nobody has used.
+/// The same uncorrected and signalled, of data that no CPU has used.
 const OPTIONAL: u64 = 0xbd00_0000_0000_00c0;
 /// Valid, uncorrected, enabled, the CPU's own state is corrupt.
 const CORRUPT: u64 = 0xb200_0000_0000_0005;
@@ -32,8 +32,8 @@ const RESUMABLE: u64 = 0b101;
 const PAGE: u64 = 0x8c;
 
 fn inject(monitor: &mut Monitor, bank: u32, status: u64, address: u64) -> Result<()> {
-    let said = monitor.human(&format!("mce {IDLE} {bank} {status:#x} {RESUMABLE:#x} {address:#x} {PAGE:#x}"))?;
-    ensure!(said.is_empty(), "QEMU says: {said}");
+    let output = monitor.human(&format!("mce {IDLE} {bank} {status:#x} {RESUMABLE:#x} {address:#x} {PAGE:#x}"))?;
+    ensure!(output.is_empty(), "QEMU reports: {output}");
     Ok(())
 }
 
@@ -43,7 +43,7 @@ fn error(bank: u32, status: u64, address: u64, is_corrected: bool) -> EventKind 
 
 /// Returns where the host has put the memory of the guest that has so much of it.
 fn memory_of(host: &mut Host, size: &str) -> Result<u64> {
-    host.says(&["memory 0x", size, "is a guest's"])?;
+    host.logs(&["memory 0x", size, "is a guest's"])?;
     let line = host.seen.host.iter().find(|line| line.contains(size) && line.contains("is a guest's"));
     let address = line.and_then(|line| line.split("memory 0x").nth(1)?.split(|c: char| !c.is_ascii_hexdigit()).next());
     u64::from_str_radix(address.context("no address in the line")?, 16).context("it is a number")
@@ -66,12 +66,12 @@ fn start() -> Result<(Host, Monitor)> {
     Ok((host, monitor))
 }
 
-/// Corrected: an event. In a guest's memory: that guest ends, the memory is used no more, and who runs beside misses
+/// Corrected: an event. In a guest's memory: that guest ends, the memory is used no more, and its neighbour misses
 /// nothing. In the CPU: the host ends with a report.
-fn errors_of_the_hardware_cost_whom_they_concern() -> Result<()> {
+fn hardware_errors_cost_only_what_they_damage() -> Result<()> {
     let (mut host, mut monitor) = start()?;
-    host.guest_says("victim", "keeper: wait: going")?;
-    host.guest_says("beside", "keeper: watch: 1:")?;
+    host.guest_prints("victim", "keeper: wait: going")?;
+    host.guest_prints("beside", "keeper: watch: 1:")?;
 
     inject(&mut monitor, 4, CORRECTED, 0x1234_5000)?;
     host.event(&error(4, CORRECTED, 0x1234_5000, true))?;
@@ -81,11 +81,11 @@ fn errors_of_the_hardware_cost_whom_they_concern() -> Result<()> {
     host.event(&error(1, OPTIONAL, damaged, false))?;
     let reason = host.failure("victim")?;
     ensure!(reason.contains("0x403000 is damaged") && reason.contains("bank 1"), "{reason}");
-    host.says(&["4 KiB are not used any more", &format!("bad-memory={damaged:#x}")])?;
+    host.logs(&["4 KiB are not used any more", &format!("bad-memory={damaged:#x}")])?;
     host.order(RequestBody::VmStart { name: "victim".into() })?;
-    host.guest_says("victim", "keeper: wait: going")?;
+    host.guest_prints("victim", "keeper: wait: going")?;
     without(&host, &[damaged])?;
-    host.guest_says("beside", "keeper: watch: ")?;
+    host.guest_prints("beside", "keeper: watch: ")?;
     ensure!(
         host.vm("beside")?.state == VmState::Running && !host.seen.console("beside").contains("WRONG"),
         "{}",
@@ -95,7 +95,7 @@ fn errors_of_the_hardware_cost_whom_they_concern() -> Result<()> {
     // Were MCG_STATUS.MCIP still set after the error before, QEMU would reset the machine.
     inject(&mut monitor, 0, CORRUPT, 0)?;
     ensure!(host.ending()? == Ending::Panicked, "{}", host.seen);
-    host.says(&["machine check: bank 0, status 0xb200000000000005", "PCC"])
+    host.logs(&["machine check: bank 0, status 0xb200000000000005", "PCC"])
 }
 
 /// The same of the guest that has started last.
@@ -114,8 +114,8 @@ fn memory_of_last(host: &Host) -> Result<u64> {
 /// Each image gets the list of the one before it and adds to it.
 fn damaged_memory_stays_retired() -> Result<()> {
     let (mut host, mut monitor) = start()?;
-    host.guest_says("victim", "keeper: wait: going")?;
-    host.guest_says("beside", "keeper: watch: 1:")?;
+    host.guest_prints("victim", "keeper: wait: going")?;
+    host.guest_prints("beside", "keeper: watch: 1:")?;
     let first = memory_of(&mut host, "18 MiB")? + 0x40_3000;
     inject(&mut monitor, 1, OPTIONAL, first)?;
     host.failure("victim")?;
@@ -124,11 +124,11 @@ fn damaged_memory_stays_retired() -> Result<()> {
     let free = host.client()?.info()?.memory_free_bytes;
 
     host.order(RequestBody::VmStart { name: "victim".into() })?;
-    host.guest_says("victim", "keeper: wait: going")?;
+    host.guest_prints("victim", "keeper: wait: going")?;
     let second = without(&host, &[first])? + 0x10_0000;
     inject(&mut monitor, 1, OPTIONAL, second)?;
     host.failure("victim")?;
-    host.says(&["4 KiB are not used any more", &format!("bad-memory={second:#x}")])?;
+    host.logs(&["4 KiB are not used any more", &format!("bad-memory={second:#x}")])?;
     update(&mut host)?;
     adopts(&mut host, 3)?;
     let info = host.client()?.info()?;
@@ -136,7 +136,7 @@ fn damaged_memory_stays_retired() -> Result<()> {
 
     host.client()?.request_within(BOOT_LIMIT, RequestBody::Restart)?;
     adopts(&mut host, 5)?;
-    host.guest_says("victim", "keeper: wait: going")?;
+    host.guest_prints("victim", "keeper: wait: going")?;
     without(&host, &[first, second])?;
     host.powers_off()
 }

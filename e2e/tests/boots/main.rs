@@ -159,7 +159,7 @@ fn is_empty_where_that_is_strict(left_out: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Disks behind nbdkit, whose guests load drivers.
+/// Disks behind nbdkit; their guests load drivers.
 fn has_disks() -> bool {
     has_nbdkit() && Kernel::Default.drivers().is_ok()
 }
@@ -304,7 +304,7 @@ fn long_test(group: &str, name: &str, rule: impl FnOnce() -> anyhow::Result<()> 
     trial(&format!("long::{group}"), name, hinted).with_ignored_flag(true)
 }
 
-/// A test whose failure is reported with all its causes.
+/// A test; its failure is reported with all its causes.
 fn trial(group: &str, name: &str, rule: impl FnOnce() -> anyhow::Result<()> + Send + 'static) -> Trial {
     let name = format!("{group}::{name}");
     Trial::test(name.clone(), move || {

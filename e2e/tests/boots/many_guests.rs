@@ -73,7 +73,7 @@ fn all_beat(host: &mut Host, count: usize) -> Result<()> {
     host.wait("heartbeats of every guest", |seen| wanted.iter().all(|wanted| have(seen, wanted)))
 }
 
-/// On one CPU; each guest beyond what it holds says so.
+/// On one CPU; each guest beyond what it holds fails with the reason.
 fn a_cpu_that_is_full_is_named() -> Result<()> {
     // Each vCPU of a CPU has an ASID of its own, and QEMU's CPUs have 16, of which 0 is the host's.
     const HELD: usize = 15;

@@ -20,7 +20,7 @@ pub const RULES: &[Rule] = &[
     ("the_boot_stack_is_given_back", the_boot_stack_is_given_back),
     ("a_machine_of_512_gib_boots", a_machine_of_512_gib_boots),
     ("a_guest_gets_huge_frames_that_were_set_aside", a_guest_gets_huge_frames_that_were_set_aside),
-    ("more_huge_frames_than_there_are_is_said_and_the_host_goes_on", more_huge_frames_than_there_are),
+    ("more_huge_frames_than_there_are_is_logged_and_the_host_goes_on", more_huge_frames_than_there_are),
     ("damaged_memory_is_not_used", damaged_memory_is_not_used),
     ("memory_is_on_two_nodes", memory_is_on_two_nodes),
     ("a_table_of_nodes_that_contradicts_the_memory_map_is_named", a_contradictory_table_of_nodes_is_named),
@@ -66,7 +66,7 @@ fn written(options: &str) -> Result<Written> {
     const LATER: &str = " bytes of records are written";
     let mut host = recipe(options)?.start()?;
     if options.contains("deferred") {
-        host.says(&[LATER])?;
+        host.logs(&[LATER])?;
     }
     ends_well(&mut host)?;
     let number = |part: &str| {
@@ -114,14 +114,14 @@ fn a_guest_gets_huge_frames_that_were_set_aside() -> Result<()> {
     let guest = Guest { memory: Size::mebibytes(96), ..tiny(GUEST, "keeper", "do=beat beats=1")? };
     let recipe = Recipe::new().memory_mib(256).options("huge-frames=2M:80").powers_off().guest(guest);
     let mut host = recipe.start()?;
-    host.says(&["80 huge frames of 2 MiB are set aside"])?;
+    host.logs(&["80 huge frames of 2 MiB are set aside"])?;
     ends_well(&mut host)
 }
 
 fn more_huge_frames_than_there_are() -> Result<()> {
     let mut host = recipe("huge-frames=1G:500,2M:100")?.start()?;
-    host.says(&["option huge-frames", "of 500 huge frames of 1 GiB"])?;
-    host.says(&["100 huge frames of 2 MiB are set aside"])?;
+    host.logs(&["option huge-frames", "of 500 huge frames of 1 GiB"])?;
+    host.logs(&["100 huge frames of 2 MiB are set aside"])?;
     ends_well(&mut host)
 }
 
@@ -131,8 +131,8 @@ fn damaged_memory_is_not_used() -> Result<()> {
     const TOLERANCE: u64 = 1 << 20;
     let whole = recipe("guests=none")?.start()?.client()?.info()?.memory_free_bytes;
     let mut host = recipe("bad-memory=0x20000000-0x2fffffff,0x123456789000 guests=none")?.start()?;
-    host.says(&["memory 0x20000000-0x2fffffff (256 MiB) is damaged: 256 MiB are not used"])?;
-    host.says(&["option bad-memory", "0x123456789000", "is no usable memory"])?;
+    host.logs(&["memory 0x20000000-0x2fffffff (256 MiB) is damaged: 256 MiB are not used"])?;
+    host.logs(&["option bad-memory", "0x123456789000", "is no usable memory"])?;
     let free = host.client()?.info()?.memory_free_bytes;
     ensure!(whole.abs_diff(free + DAMAGED) < TOLERANCE, "the whole machine had {whole}, this one has {free}");
     host.order(RequestBody::VmStart { name: GUEST.to_owned() })?;
@@ -146,12 +146,12 @@ fn memory_is_on_two_nodes() -> Result<()> {
     let mut host = recipe("")?
         .with(numa.split(' ').filter(|word| !word.is_empty()).map(Into::into).collect::<Vec<_>>())
         .start()?;
-    host.says(&["2 NUMA nodes"])?;
-    ensure!(!host.seen.host_said(&["NUMA nodes: "]), "nothing contradicts: {}", host.seen);
+    host.logs(&["2 NUMA nodes"])?;
+    ensure!(!host.seen.host_logged(&["NUMA nodes: "]), "nothing contradicts: {}", host.seen);
     ends_well(&mut host)
 }
 
-/// A table in which two nodes claim the first 512 MiB, one of them memory that is not there, and nobody the rest.
+/// A table in which two nodes claim the first 512 MiB, one of them memory that is not there, and no node the rest.
 fn a_contradictory_table_of_nodes_is_named() -> Result<()> {
     let folder = folder()?;
     let file = folder.path().join("srat");
@@ -172,9 +172,9 @@ fn a_contradictory_table_of_nodes_is_named() -> Result<()> {
     fs::write(&file, [&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], &entries.concat()].concat())?;
     let table = format!("sig=SRAT,rev=3,data={}", file.display());
     let mut host = recipe("")?.with(["-acpitable".into(), table.into()]).start()?;
-    host.says(&["NUMA nodes: memory", "is on nodes 0 and 1 by the SRAT: it counts as node 0's"])?;
-    host.says(&["on node 1 by the SRAT, is not in the memory map: ignored"])?;
-    host.says(&["is on no node"])?;
+    host.logs(&["NUMA nodes: memory", "is on nodes 0 and 1 by the SRAT: it counts as node 0's"])?;
+    host.logs(&["on node 1 by the SRAT, is not in the memory map: ignored"])?;
+    host.logs(&["is on no node"])?;
     ends_well(&mut host)
 }
 
@@ -188,9 +188,9 @@ fn a_guest_in_scrubbed_memory_finds_nothing() -> Result<()> {
     host.is_ready()?;
     for (name, cleared) in [("a", "16 MiB"), ("b", "0 bytes")] {
         host.order(RequestBody::VmStart { name: name.to_owned() })?;
-        host.says(&["16 MiB for a guest", &format!("{cleared} of it cleared")])?;
-        host.guest_says(name, "keeper: fresh: ok")?;
-        host.guest_says(name, "keeper: stain: ok")?;
+        host.logs(&["16 MiB for a guest", &format!("{cleared} of it cleared")])?;
+        host.guest_prints(name, "keeper: fresh: ok")?;
+        host.guest_prints(name, "keeper: stain: ok")?;
         host.event(&EventKind::VmDebugExit { name: name.to_owned(), code: 0x10 })?;
         host.state(name, VmState::Stopped)?;
         host.listen(Duration::from_secs(1));

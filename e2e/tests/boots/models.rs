@@ -25,8 +25,8 @@ fn a_model_is_seen_or_refused() -> Result<()> {
     let (begin, end) =
         ("its CPU model epyc-milan has ", ", which this host's CPU lacks: choose another `cpu`, or \"host\"");
     ensure!(reason.contains(begin) && reason.contains(end) && reason.contains("VPCLMULQDQ"), "{reason}");
-    host.guest_says(LEVEL, "flags: ")?;
-    host.guest_says(LEVEL, " end")?;
+    host.guest_prints(LEVEL, "flags: ")?;
+    host.guest_prints(LEVEL, " end")?;
     let console = host.seen.console(LEVEL);
     let flags = console.lines().find_map(|line| line.strip_prefix("flags: ")).context("no flags")?;
     let has = |name: &str| flags.split(' ').any(|flag| flag == name);

@@ -70,12 +70,12 @@ fn keep_a_connection(kernel: Kernel, updates: u64) -> Result<()> {
 
 /// The client's blocks go to the server and back during so many updates, and no connection ends.
 pub(super) fn echoes_across_updates(host: &mut Host, [server, client]: [&str; 2], updates: u64) -> Result<()> {
-    host.guest_says(client, "echo 0 ")?;
+    host.guest_prints(client, "echo 0 ")?;
     for generation in 2..2 + updates {
         host.update_to(generation)?;
         // The line that follows may be of blocks before the update; the second one is not.
-        host.guest_says(client, "echo ")?;
-        host.guest_says(client, "echo ")?;
+        host.guest_prints(client, "echo ")?;
+        host.guest_prints(client, "echo ")?;
     }
     for guest in [server, client] {
         let console = host.seen.console(guest);
@@ -99,12 +99,12 @@ fn ports_are_counted(host: &mut Host) -> Result<()> {
 fn reset_under_way() -> Result<()> {
     let mut host = start(Kernel::Default, "stream:10.9.0.2:10.9.0.1:9,heartbeat:100")?;
     host.limit(LIMIT);
-    host.guest_says(SERVER, " listens")?;
-    host.guest_says(CLIENT, "stream 0 ")?;
+    host.guest_prints(SERVER, " listens")?;
+    host.guest_prints(CLIENT, "stream 0 ")?;
     for _ in 0..5 {
         let before = port_of(&mut host, SERVER)?.received.frames;
         host.client()?.request(RequestBody::VmReset { name: SERVER.to_owned() })?;
-        host.guest_says(SERVER, " listens")?;
+        host.guest_prints(SERVER, " listens")?;
         // The client may have given up on the server's address, and asks for it again in a while.
         receives(&mut host, SERVER, before)?;
     }

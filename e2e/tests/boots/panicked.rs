@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests whose kernels have panicked or hang: noticed, kept from their neighbours' time, and what becomes of them.
+//! Guests with kernels that have panicked or hang: noticed, kept from their neighbours' time, and what becomes of them.
 
 use std::time::Duration;
 
@@ -90,12 +90,12 @@ fn stays(vcpus: u32, reports: bool) -> Result<()> {
     host.wait("a throttled CPU", |seen| {
         seen.events.iter().any(|event| matches!(event, EventKind::VmThrottled { name, .. } if name == A))
     })?;
-    host.guest_says(A, "end Kernel panic")?;
+    host.guest_prints(A, "end Kernel panic")?;
     let vm = host.state(A, VmState::Panicked)?;
     ensure!(vm.throttled_since_ns.is_some_and(|since| since >= vm.since_ns), "{vm:?}");
-    let told = vm.reason.clone().unwrap_or_default();
+    let reason = vm.reason.clone().unwrap_or_default();
     // Only the driver reports. Its loader's own line on the console may be torn by one of the kernel's.
-    ensure!(told.contains(if reports { "reported" } else { "only waits" }), "{told}");
+    ensure!(reason.contains(if reports { "reported" } else { "only waits" }), "{reason}");
     host.beats(B, 40)?;
     ensure!(!has_recovered(&host, A), "it was let go:\n{}", host.seen);
     host.order(RequestBody::VmReset { name: named(A) })?;
@@ -110,7 +110,7 @@ fn stays(vcpus: u32, reports: bool) -> Result<()> {
 fn reboots(vcpus: u32, reports: bool) -> Result<()> {
     let mut host = beside_another(panics(vcpus, reports, 10)?)?;
     host.event(&EventKind::VmPanicked { name: named(A) })?;
-    host.guest_says(A, "Rebooting in 10 seconds")?;
+    host.guest_prints(A, "Rebooting in 10 seconds")?;
     host.event(&EventKind::VmReset { name: named(A) })?;
     host.greets(A)?;
     ensure!(is_accused(&host, A) && !is_accused(&host, B), "{}", host.seen);
@@ -159,7 +159,7 @@ fn a_wrong_guess_is_taken_back() -> Result<()> {
     host.event(&EventKind::VmPanicked { name: named(A) })?;
     host.event(&EventKind::VmThrottled { name: named(A), vcpu: 0 })?;
     host.event(&EventKind::VmRecovered { name: named(A), vcpu: 0 })?;
-    host.guest_says(A, "x")?;
+    host.guest_prints(A, "x")?;
     let vm = host.state(A, VmState::Running)?;
     ensure!(vm.throttled_since_ns.is_none(), "{vm:?}");
     host.seen.no_heartbeat_is_missing(B)?;
@@ -264,9 +264,9 @@ fn gdb_finds_a_guests_registers_and_memory_in_its_core() -> Result<()> {
     let core = folder.path().join("a.core");
     let dumped = baton::dump::dump(&mut host.client()?, A, 1, &core, |_, _| (), &|| false)?;
     ensure!(dumped.memory_bytes >= 16 << 20 && dumped.fetched_bytes < 1 << 20, "{dumped:?}");
-    let said = gdb::ask(&core, &["info registers rax rbx rcx rbp", "x/1xw 0x500000", "x/2xb $rip"])?;
+    let output = gdb::ask(&core, &["info registers rax rbx rcx rbp", "x/1xw 0x500000", "x/2xb $rip"])?;
     for expected in ["0x22221111", "0x44443333", "0x66665555", "0x8887777", "0x500000:\t0x44443333", "0xeb\t0xfe"] {
-        ensure!(said.contains(expected), "no {expected:?} in what gdb says:\n{said}");
+        ensure!(output.contains(expected), "no {expected:?} in the output of gdb:\n{output}");
     }
     // It ran before, and runs on.
     host.state(A, VmState::Running)?;
@@ -287,14 +287,14 @@ fn gdb_finds_what_a_held_guest_maps() -> Result<()> {
     let ReplyBody::Registers(registers) = client.request(RequestBody::VmRegisters { name: named(A), vcpu: 0 })? else {
         anyhow::bail!("the host has no registers of a held guest");
     };
-    let said = gdb::ask(&core, &["info registers rip rsp", "x/4i $rip", "x/1xg $rsp"])?;
+    let output = gdb::ask(&core, &["info registers rip rsp", "x/4i $rip", "x/1xg $rsp"])?;
     for value in [registers.rip, registers.gprs[4]] {
-        ensure!(said.contains(&format!("{value:#x}")), "no {value:#x} in what gdb says:\n{said}");
+        ensure!(output.contains(&format!("{value:#x}")), "no {value:#x} in the output of gdb:\n{output}");
     }
     // Its loop is a PAUSE and a jump back to it.
-    let is_loop = ["pause", "jmp"].iter().any(|instruction| said.contains(instruction));
-    ensure!(is_loop && !said.contains("Cannot access"), "gdb does not find its loop:\n{said}");
-    // A guest that is held stays held until somebody says how it goes on.
+    let is_loop = ["pause", "jmp"].iter().any(|instruction| output.contains(instruction));
+    ensure!(is_loop && !output.contains("Cannot access"), "gdb does not find its loop:\n{output}");
+    // A guest that is held stays held until a client orders how it goes on.
     host.state(A, VmState::Hung)?;
     host.beats(B, 3)?;
     host.seen.no_heartbeat_is_missing(B)?;

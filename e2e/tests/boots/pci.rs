@@ -105,10 +105,10 @@ fn lazily_all_is_probed_once_a_guest_runs() -> Result<()> {
     host.powers_off()
 }
 
-/// Whether a CPU was idle yet is nothing that the free memory tells: an order probes, since the only CPU never is.
+/// The free memory does not show whether a CPU was idle yet: an order probes, since the only CPU never is.
 fn probing_takes_no_memory() -> Result<()> {
     let mut host = Recipe::new().cpus(1).guest(tiny(GUEST, "keeper", "seed=7 do=watch")?).start()?;
-    host.guest_says(GUEST, "keeper: watch: 1:")?;
+    host.guest_prints(GUEST, "keeper: watch: 1:")?;
     let free = host.client()?.info()?.memory_free_bytes;
     ensure!(!host.client()?.pci()?.0.is_complete, "an idle CPU has probed");
     let function = "8086:10ca".to_owned();
@@ -130,7 +130,7 @@ fn without_guests_an_idle_host_probes() -> Result<()> {
 
 fn a_wrong_policy_is_named_and_the_usual_one_used() -> Result<()> {
     let mut host = Recipe::new().options("pci=allow:00:20.0").start()?;
-    host.says(&[
+    host.logs(&[
         "option pci=allow:00:20.0 is ignored: pci takes all, lazy, or allow: and up to 16 of a place 00:1f.3",
     ])?;
     let (survey, functions) = complete(&mut host)?;
@@ -143,7 +143,7 @@ fn a_wrong_policy_is_named_and_the_usual_one_used() -> Result<()> {
 fn without_memory_mapped_configuration_ports_are_used() -> Result<()> {
     let older = ["-machine", "pc", "-device", "pci-bridge,chassis_nr=1,id=behind", "-device", "edu,bus=behind,addr=5"];
     let mut host = Recipe::new().options("pci=all").with(older.map(Into::into)).start()?;
-    host.says(&["ACPI table MCFG: missing: PCI is configured through I/O ports"])?;
+    host.logs(&["ACPI table MCFG: missing: PCI is configured through I/O ports"])?;
     let (survey, functions) = complete(&mut host)?;
     let host_bridge = functions.first().is_some_and(|first| (first.vendor, first.device) == (0x8086, 0x1237));
     let edu = functions.iter().find(|function| (function.vendor, function.device) == (0x1234, 0x11e8));
@@ -183,16 +183,16 @@ fn guests_run_well_while_their_host_probes_for_ever() -> Result<()> {
 
 fn the_tool_lists_functions() -> Result<()> {
     let operator = Operator::new("heartbeat:100")?;
-    operator.says(&["up", "host.toml", "--detach", "--append", "pci=all"])?.well()?;
-    let table = operator.says(&["pci"])?.well()?;
+    operator.run(&["up", "host.toml", "--detach", "--append", "pci=all"])?.well()?;
+    let table = operator.run(&["pci"])?.well()?;
     let is_listed = table.lines().any(|line| line.trim().starts_with("0000:00:1f.2") && line.contains("8086:2922"));
     ensure!(is_listed && table.contains("4 functions probed (pci=all): "), "{table}");
-    let json = operator.says(&["pci", "--json"])?.well()?;
+    let json = operator.run(&["pci", "--json"])?.well()?;
     ensure!(
         json.lines().count() == 5
             && table.contains("no IOMMU: ")
             && json.contains(r#""policy":"all","is_complete":true,"functions":4"#),
         "{json}"
     );
-    operator.says(&["down", "--yes"])?.well().map(drop)
+    operator.run(&["down", "--yes"])?.well().map(drop)
 }

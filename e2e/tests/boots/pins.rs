@@ -17,7 +17,7 @@ use super::Rule;
 pub const RULES: &[Rule] = &[
     ("each_interrupt_of_a_line_comes_once_across_updates_behind_amds_iommu", || comes_once(Iommu::Amd)),
     ("each_interrupt_of_a_line_comes_once_across_updates_behind_intels_iommu", || comes_once(Iommu::Intel)),
-    ("a_line_that_nobody_serves_stops_its_function", nobody_serves),
+    ("a_line_without_a_handler_stops_its_function", without_a_driver),
     ("an_input_that_cannot_be_a_guests_is_refused", refused_inputs),
     ("an_image_that_knows_no_lines_is_refused_while_a_guest_has_one", images_without_lines),
 ];
@@ -46,28 +46,28 @@ fn comes_once(iommu: Iommu) -> Result<()> {
     let rounds = ["intx"; ROUNDS].join(",");
     let mut host = start(iommu, edu("edu", GSI, &format!("do={rounds} n=500"))?)?;
     host.limit(Duration::from_secs(60));
-    host.guest_says("edu", "edu: intx: going")?;
+    host.guest_prints("edu", "edu: intx: going")?;
     for generation in 2..=3 {
         host.update_to(generation)?;
-        host.guest_says("edu", "edu: intx running n=500 came=500")?;
+        host.guest_prints("edu", "edu: intx running n=500 came=500")?;
     }
     for _ in 2..ROUNDS {
-        host.guest_says("edu", "edu: intx halted n=500 came=500")?;
+        host.guest_prints("edu", "edu: intx halted n=500 came=500")?;
     }
     host.powers_off()
 }
 
 /// The guest ends each interrupt, and leaves the device as it is.
-fn nobody_serves() -> Result<()> {
+fn without_a_driver() -> Result<()> {
     let recipe = Recipe::new().cpus(2).with_devices(Iommu::Amd, vec![Device::Edu]);
     let mut host = recipe.guest(edu("edu", GSI, "do=unserved,wait")?).beating("neighbour")?.start()?;
     host.limit(Duration::from_secs(60));
-    host.says(&[
+    host.logs(&[
         "guest edu: PCI function ",
         " is stopped: its INTx line was still asserted at ",
         "`baton vm reset edu`",
     ])?;
-    host.guest_says("edu", "edu: unserved: ok")?;
+    host.guest_prints("edu", "edu: unserved: ok")?;
     host.beats("neighbour", 5)?;
     host.powers_off()
 }
@@ -82,13 +82,13 @@ fn refused_inputs() -> Result<()> {
     let second = Guest { autostart: false, ..named(edu("second", GSI, "do=wait")?, "1234:11e8#2") };
     let recipe = Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![Device::Edu, Device::Edu]);
     let mut host = recipe.guest(first).guest(second).start()?;
-    host.guest_says("first", "edu: wait: going")?;
+    host.guest_prints("first", "edu: wait: going")?;
     host.order(RequestBody::VmStart { name: "second".into() })?;
-    host.says(&["guest second: ", "its interrupt input (GSI 22) is that of PCI function ", "which guest first has"])?;
+    host.logs(&["guest second: ", "its interrupt input (GSI 22) is that of PCI function ", "which guest first has"])?;
     host.powers_off()?;
     for (gsi, reason) in [(3, "(GSI 3) is the control channel's (COM2)"), (4000, "(GSI 4000) is no I/O APIC's")] {
         let mut host = start(Iommu::Amd, edu("edu", gsi, "do=check")?)?;
-        host.says(&["guest edu: ", reason])?;
+        host.logs(&["guest edu: ", reason])?;
         host.powers_off()?;
     }
     Ok(())
@@ -102,7 +102,7 @@ fn images_without_lines() -> Result<()> {
     let recipe = recipe.guest(edu("edu", GSI, "do=check,wait")?);
     let mut host = Recipe { image: Image::File(path), ..recipe }.start()?;
     host.limit(Duration::from_secs(30));
-    host.guest_says("edu", "edu: wait: going")?;
+    host.guest_prints("edu", "edu: wait: going")?;
     let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?.to_string();
     ensure!(refusal.contains("guest 'edu': it has a device that the image does not know"), "{refusal}");
     host.powers_off()

@@ -20,7 +20,7 @@ pub mod command;
 
 pub const RULES: &[Rule] = &[
     ("who_runs_and_what_exits_cost_is_seen_and_the_guest_notices_nothing", all_is_seen),
-    ("there_is_one_at_a_time_and_none_that_nobody_wants", there_is_one_at_a_time),
+    ("there_is_one_at_a_time_and_none_without_a_client", there_is_one_at_a_time),
     ("an_update_ends_one_and_the_next_image_takes_others", an_update_ends_one),
 ];
 
@@ -35,12 +35,12 @@ fn busy_host() -> Result<Host> {
     let watch = Guest { pmu: Pmu::Intel, on_panic: OnPanic::Ignore, ..tiny(GUEST, "counters", "do=watch")? };
     // To find PCI functions out takes some memory for good: not meanwhile.
     let mut host = Recipe::new().cpus(CPUS).options("pci=all").guest(watch).start()?;
-    host.guest_says(GUEST, ALL_AGREE)?;
+    host.guest_prints(GUEST, ALL_AGREE)?;
     Ok(host)
 }
 
 fn goes_on(host: &mut Host) -> Result<()> {
-    host.guest_says(GUEST, ALL_AGREE)?;
+    host.guest_prints(GUEST, ALL_AGREE)?;
     ensure!(!host.seen.console(GUEST).contains("WRONG"), "{}", host.seen);
     Ok(())
 }
@@ -111,7 +111,7 @@ fn there_is_one_at_a_time() -> Result<()> {
     is_refused(client, RequestBody::ProfileRead { by: 2, is_end: true })?;
     ask(client, RequestBody::ProfileRead { by: 1, is_end: false })??;
     end(client, 1)?;
-    // Nobody reads the next one: it makes room by itself.
+    // No client reads the next one: it makes room by itself.
     begins(&mut host, 3)?;
     begins(&mut host, 4)?;
     end(&mut host.client()?, 4)?;

@@ -42,18 +42,18 @@ fn recipe() -> Result<Recipe> {
 /// The host came by the protocol that its log calls so, to this place; all CPUs and the guest run, in this image
 /// and in the next.
 fn runs_its_guest(host: &mut Host, protocol: &str, place: &str) -> Result<()> {
-    host.says(&[&format!("starts at {place}, loaded by {protocol}")])?;
-    host.guest_says(GUEST, "keeper: fresh: ok")?;
+    host.logs(&[&format!("starts at {place}, loaded by {protocol}")])?;
+    host.guest_prints(GUEST, "keeper: fresh: ok")?;
     ensure!(host.ending()? == Ending::PoweredOff, "{}", host.seen);
-    // What the guest reported first is gone where the tool is not heard by then: firmware may read what is meant for
+    // The guest's first report is gone where the tool is not heard by then: firmware may read what is meant for
     // the host.
     let well = format!("{GUEST} ended through its debug-exit port with 0x10");
-    for said in ["CPUs: 2 online", &well] {
-        let times = host.seen.host.iter().filter(|line| line.contains(said)).count();
-        ensure!(times == 2, "{said:?} is there {times} times: {}", host.seen);
+    for text in ["CPUs: 2 online", &well] {
+        let times = host.seen.host.iter().filter(|line| line.contains(text)).count();
+        ensure!(times == 2, "{text:?} is there {times} times: {}", host.seen);
     }
-    ensure!(host.seen.host_said(&["generation 2, handed over"]), "{}", host.seen);
-    ensure!(!host.seen.host_said(&["firmware tables"]), "{}", host.seen);
+    ensure!(host.seen.host_logged(&["generation 2, handed over"]), "{}", host.seen);
+    ensure!(!host.seen.host_logged(&["firmware tables"]), "{}", host.seen);
     Ok(())
 }
 

@@ -36,7 +36,7 @@ const SETTLING: Duration = Duration::from_secs(1);
 /// A crowded machine may leave one of the emulator's CPUs without a core for longer than an update waits.
 const ATTEMPTS: u32 = 5;
 
-/// Two guests of ours, which check their registers and memory for ever, and a Linux whose CPUs are all busy.
+/// Two guests of ours, which check their registers and memory for ever, and a Linux with all its CPUs busy.
 const HOST: &str = r#"
 [host]
 memory = "1GiB"
@@ -112,7 +112,7 @@ fn guests_go_on_between_releases() -> Result<()> {
         host.is_generation(2)?;
         host.guests_go_on()?;
         // An image without a security version is older than ours: the host wants to be asked for it.
-        let refused = host.says(&["update", "--image", &old])?;
+        let refused = host.run(&["update", "--image", &old])?;
         let error = String::from_utf8_lossy(&refused.stderr).into_owned();
         ensure!(refused.status.code() == Some(1) && error.contains("give --allow-downgrade"), "{error}");
         host.replaces(&["update", "--allow-downgrade", "--image", &old], 3)
@@ -133,7 +133,7 @@ fn guests_go_on_between_releases() -> Result<()> {
     })?;
     for generation in 2..=5 {
         let parts = [format!("generation {generation}, handed over by {RELEASE}"), ", in version 3".to_owned()];
-        ensure!(site.said(&parts), "{parts:?} is not in {:#?}", site.lines());
+        ensure!(site.has_logged(&parts), "{parts:?} is not in {:#?}", site.lines());
     }
     Ok(())
 }
@@ -174,7 +174,7 @@ impl Site {
     }
 
     /// Returns whether a line of the host's log contains all of `parts`.
-    fn said(&self, parts: &[String]) -> bool {
+    fn has_logged(&self, parts: &[String]) -> bool {
         self.lines().iter().any(|line| parts.iter().all(|part| line.contains(part)))
     }
 
@@ -219,23 +219,23 @@ impl Attached<'_> {
         Ok(command)
     }
 
-    fn says(&self, arguments: &[&str]) -> Result<Output> {
+    fn run(&self, arguments: &[&str]) -> Result<Output> {
         Ok(self.command(arguments)?.output()?)
     }
 
     /// Returns what a command prints as JSON, an object a line.
-    fn tells(&self, arguments: &[&str]) -> Result<Vec<Value>> {
-        let said = self.says(arguments)?;
-        ensure!(said.status.success(), "{arguments:?}: {said:?}");
-        String::from_utf8(said.stdout)?.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
+    fn json(&self, arguments: &[&str]) -> Result<Vec<Value>> {
+        let output = self.run(arguments)?;
+        ensure!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout)?.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
     }
 
     fn answers(&self) -> Result<()> {
-        wait_for("an answer of the host", || Ok(self.says(&["info"])?.status.success()))
+        wait_for("an answer of the host", || Ok(self.run(&["info"])?.status.success()))
     }
 
     fn is_generation(&self, expected: u64) -> Result<()> {
-        let info = self.tells(&["info", "--json"])?;
+        let info = self.json(&["info", "--json"])?;
         ensure!(info[0]["generation"] == expected, "{info:?}");
         Ok(())
     }
@@ -253,7 +253,7 @@ impl Attached<'_> {
 
     /// Exits of the busy guest; all guests run.
     fn exits(&self) -> Result<u64> {
-        let vms = self.tells(&["vm", "list", "--json"])?;
+        let vms = self.json(&["vm", "list", "--json"])?;
         ensure!(vms.len() == 3 && vms.iter().all(|vm| vm["state"] == "running"), "{vms:?}");
         let busy = vms.iter().find(|vm| vm["name"] == "busy").context("a busy guest")?;
         busy["exits_total"].as_u64().context("a count")
@@ -273,13 +273,13 @@ impl Attached<'_> {
         let parts = [format!("generation {generation}, handed over by")];
         for _ in 0..ATTEMPTS {
             let mut order = self.command(arguments)?.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-            let ended = || Ok(self.site.said(&parts) || order.try_wait()?.is_some());
+            let ended = || Ok(self.site.has_logged(&parts) || order.try_wait()?.is_some());
             let waited = wait_for("the other image", ended);
             thread::sleep(SETTLING);
             order.kill()?;
             let output = order.wait_with_output()?;
             waited?;
-            if self.site.said(&parts) {
+            if self.site.has_logged(&parts) {
                 return Ok(());
             }
             let error = String::from_utf8_lossy(&output.stderr).into_owned();

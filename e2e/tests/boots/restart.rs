@@ -78,7 +78,7 @@ fn two_guests_start_again(emulator: Emulator) -> Result<()> {
             host.event(&EventKind::HostRestarts { generation: generation + 1 })?;
         }
     }
-    ensure!(host.seen.host_said(&["generation 3, handed over by"]), "{}", host.seen);
+    ensure!(host.seen.host_logged(&["generation 3, handed over by"]), "{}", host.seen);
     host.powers_off()
 }
 
@@ -97,12 +97,12 @@ fn two_keepers() -> Result<Recipe> {
     Ok(Recipe::new().cpus(4).options(OPTIONS).guest(idle).guest(busy))
 }
 
-/// Both have started, and found no trace of who was there before.
+/// Both have started, and found no trace of the guests that were there before.
 fn are_fresh(host: &mut Host) -> Result<()> {
     for guest in [A, B] {
         host.event(&EventKind::VmStarted { name: guest.to_owned() })?;
-        host.guest_says(guest, "keeper: fresh: ok")?;
-        host.guest_says(guest, "keeper: stain: ok")?;
+        host.guest_prints(guest, "keeper: fresh: ok")?;
+        host.guest_prints(guest, "keeper: stain: ok")?;
     }
     Ok(())
 }
@@ -158,12 +158,12 @@ fn when_guests_are_done_the_host_restarts() -> Result<()> {
     let recipe = Recipe::new().cpus(4).powers_off().options("restart-after-guests=3 log=debug");
     let mut host = recipe.guest(tiny(A, "keeper", "do=fresh,stain")?).start()?;
     for _ in 0..3 {
-        host.guest_says(A, "keeper: fresh: ok")?;
+        host.guest_prints(A, "keeper: fresh: ok")?;
     }
     ensure!(host.ending()? == Ending::PoweredOff, "{}", host.seen);
-    ensure!(host.seen.host_said(&["generation 3, handed over"]), "{}", host.seen);
-    ensure!(!host.seen.host_said(&["generation 4"]), "{}", host.seen);
-    ensure!(host.seen.host_said(&["bring-up policy: Parallel"]) && host.seen.host_said(&["bring-up policy: Park"]));
+    ensure!(host.seen.host_logged(&["generation 3, handed over"]), "{}", host.seen);
+    ensure!(!host.seen.host_logged(&["generation 4"]), "{}", host.seen);
+    ensure!(host.seen.host_logged(&["bring-up policy: Parallel"]) && host.seen.host_logged(&["bring-up policy: Park"]));
     Ok(())
 }
 
@@ -174,7 +174,7 @@ fn loses_one(selftest: &str, complaint: &[&str]) -> Result<()> {
     are_fresh(&mut host)?;
     let report = restart(&mut host)?;
     ensure!((report.cpus, report.cpus_lost) == (3, 1), "{report:?}\n{}", host.seen);
-    host.says(complaint)?;
+    host.logs(complaint)?;
     are_fresh(&mut host)?;
     let report = restart(&mut host)?;
     ensure!((report.cpus, report.cpus_lost) == (3, 0), "{report:?}\n{}", host.seen);
@@ -222,11 +222,11 @@ fn the_log_and_its_readers_survive() -> Result<()> {
     are_fresh(&mut host)?;
     let after = host.client()?.log(0)?.0;
     // The clock's rate is better known by then, so times may be others in their last digits.
-    let said = |records: &[LogRecord<'_>]| -> Vec<_> {
-        let said = records.iter().map(|one| (one.cpu, one.sequence, one.text.to_string()));
-        said.collect()
+    let texts = |records: &[LogRecord<'_>]| -> Vec<_> {
+        let texts = records.iter().map(|one| (one.cpu, one.sequence, one.text.to_string()));
+        texts.collect()
     };
-    ensure!(said(&after).starts_with(&said(&before)), "the log has changed:\n{before:#?}\n{after:#?}");
+    ensure!(texts(&after).starts_with(&texts(&before)), "the log has changed:\n{before:#?}\n{after:#?}");
     ensure!(after.is_sorted_by_key(|record| record.time_ns), "{after:#?}");
     for cpu in 0..4 {
         let numbers: Vec<u64> = after.iter().filter(|one| one.cpu == cpu).map(|one| one.sequence).collect();
@@ -236,7 +236,7 @@ fn the_log_and_its_readers_survive() -> Result<()> {
     printed.sort();
     // Times make every line another one.
     ensure!(printed.windows(2).all(|pair| pair[0] != pair[1]), "a line was printed twice: {printed:#?}");
-    ensure!(!host.seen.host_said(&["records lost"]), "{}", host.seen);
+    ensure!(!host.seen.host_logged(&["records lost"]), "{}", host.seen);
     let (events, _) = host.client()?.events(0)?;
     ensure!(events.starts_with(&events_before) && events.len() > events_before.len(), "{events_before:?}\n{events:?}");
     let is_next = |pair: &[wire::Event]| pair[0].sequence + 1 == pair[1].sequence;
@@ -258,7 +258,7 @@ fn is_refused(mut host: Host, code: RefusalCode, parts: &[&str]) -> Result<()> {
     ensure!((info.generation, info.cpus) == (1, 4), "{info:?}");
     let exits = host.vm(B)?.exits_total;
     while host.vm(B)?.exits_total == exits {
-        host.wait_a_moment().context("the guest that computes stands still")?;
+        host.wait_a_moment().context("the guest that computes makes no progress")?;
     }
     ensure!([host.vm(A)?.state, host.vm(B)?.state] == [VmState::Running; 2], "{}", host.seen);
     host.powers_off()
@@ -326,7 +326,7 @@ fn a_restart_without_memory_is_refused() -> Result<()> {
         anyhow::Ok(recipe.guest(small(number)?))
     })?;
     let mut host = Recipe { memory: Size::mebibytes(48), ..recipe }.start()?;
-    host.says(&["host has", "in one piece"])?;
+    host.logs(&["host has", "in one piece"])?;
     while host.client()?.vms()?.iter().any(|vm| matches!(vm.state, VmState::Loading)) {
         host.wait_a_moment()?;
     }
@@ -340,26 +340,26 @@ fn a_restart_without_memory_is_refused() -> Result<()> {
 
 fn the_tool_restarts_a_host() -> Result<()> {
     let operator = Operator::new("heartbeat:100")?;
-    operator.says(&["up", "--detach", "host.toml"])?.well()?;
-    let out = operator.says(&["restart", "--yes"])?.well()?;
+    operator.run(&["up", "--detach", "host.toml"])?.well()?;
+    let out = operator.run(&["restart", "--yes"])?.well()?;
     ensure!(out.contains("generation   2 (") && out.contains("(0 lost)"), "{out}");
-    let report = operator.says(&["restart", "--yes", "--json"])?.well()?;
+    let report = operator.run(&["restart", "--yes", "--json"])?.well()?;
     ensure!(report.contains("\"generation\":3"), "{report}");
-    let info = operator.says(&["info"])?.well()?;
+    let info = operator.run(&["info"])?.well()?;
     ensure!(info.contains("generation   3\n"), "{info}");
-    shows_what_was_said_before(&operator)?;
-    operator.says(&["down", "--yes"])?.well()?;
+    shows_the_previous_log(&operator)?;
+    operator.run(&["down", "--yes"])?.well()?;
     Ok(())
 }
 
 /// `log --previous` shows the first lines of the log, up to the last restart, and nothing from behind it.
-fn shows_what_was_said_before(operator: &Operator) -> Result<()> {
-    let all = operator.says(&["log"])?.well()?;
-    let previous = operator.says(&["log", "--previous"])?.well()?;
-    ensure!(all.starts_with(&previous), "of\n{all}\nthis is said to be of before:\n{previous}");
+fn shows_the_previous_log(operator: &Operator) -> Result<()> {
+    let all = operator.run(&["log"])?.well()?;
+    let previous = operator.run(&["log", "--previous"])?.well()?;
+    ensure!(all.starts_with(&previous), "of\n{all}\nthis is shown as previous:\n{previous}");
     let away = |text: &str| text.lines().filter(|line| line.contains("the host was away for")).count();
     ensure!(previous.contains("Baton ") && (away(&previous), away(&all)) == (1, 2), "{previous}\n-- all:\n{all}");
-    let errors = operator.says(&["log", "--previous", "--level", "error"])?.well()?;
+    let errors = operator.run(&["log", "--previous", "--level", "error"])?.well()?;
     ensure!(!errors.contains(" info "), "{errors}");
     Ok(())
 }

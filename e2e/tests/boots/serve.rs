@@ -133,7 +133,7 @@ fn is_operated_and_updated(update: &str, image: &[u8]) -> Result<()> {
 fn a_console_is_followed_and_typed_on() -> Result<()> {
     let mut host = Recipe::new().linux(GUEST, "shell,poweroff")?.start()?;
     host.greets(GUEST)?;
-    host.guest_says(GUEST, "# ")?;
+    host.guest_prints(GUEST, "# ")?;
     let folder = tempfile::tempdir()?;
     let folder = folder.path();
     served(&host, folder)?;
@@ -142,7 +142,7 @@ fn a_console_is_followed_and_typed_on() -> Result<()> {
     stream.set_read_timeout(Some(BOOT_LIMIT))?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: baton\r\n\r\n")?;
     let mut console = BufReader::new(stream);
-    // What the terminal echoes is not what the shell makes of it.
+    // The terminal's echo is not the shell's result.
     let answers = |console: &mut BufReader<UnixStream>, number: u32| {
         let answer = ask(folder, "POST", &path, format!("echo the answer is $((6 * {number}))\n").as_bytes())?;
         ensure!(answer.starts_with("HTTP/1.1 200"), "{answer}");

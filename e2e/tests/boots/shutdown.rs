@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The power button: stock Linux that shuts down, one that ignores it, and a press that nobody has seen.
+//! The power button: stock Linux that shuts down, one that ignores it, and a press that no guest has seen.
 
 use std::process::{Command, Output, Stdio};
 
@@ -34,7 +34,7 @@ fn linux_shuts_down_or_is_stopped() -> Result<()> {
     let obeys = guest(OBEYS, "power-key,wait")?;
     let mut host = Recipe::new().guest(obeys).guest(guest(IGNORES, "power-key:ignore,wait")?).start()?;
     for name in [OBEYS, IGNORES] {
-        host.guest_says(name, "power key: 1 devices")?;
+        host.guest_prints(name, "power key: 1 devices")?;
     }
     host.update_to(2)?;
     let shutdown = tool(&mut host, &["vm", "shutdown", "--yes", "--timeout", "10", OBEYS, IGNORES])?;
@@ -43,8 +43,8 @@ fn linux_shuts_down_or_is_stopped() -> Result<()> {
     ensure!(text.contains("obeys shut down (powered off; "), "{text}");
     let stopped = "ignores stopped: it did not shut down within 10 s (stopped by the operator; ";
     ensure!(text.contains(stopped), "{text}");
-    host.guest_says(OBEYS, "power key: pressed")?;
-    host.guest_says(IGNORES, "power key: pressed, and ignored")?;
+    host.guest_prints(OBEYS, "power key: pressed")?;
+    host.guest_prints(IGNORES, "power key: pressed, and ignored")?;
     host.event(&EventKind::VmStopped { name: OBEYS.to_owned(), reason: "powered off".to_owned() })?;
     let waited = tool(&mut host, &["vm", "wait", OBEYS, IGNORES])?;
     ensure!(waited.status.success() && waited.stdout.starts_with(b"obeys ended (powered off; "), "{waited:?}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What Linux reads of its SMBIOS tables: serial number, UUID, OEM strings.
+//! Linux's reading of its SMBIOS tables: serial number, UUID, OEM strings.
 
 use anyhow::{Result, ensure};
 use baton::config::Guest;
@@ -45,8 +45,8 @@ fn tables_are_shown(host: &mut Host) -> Result<()> {
         [(STATED, SERIAL, UUID, &OEM_STRINGS[..]), (DERIVED, own.as_str(), own.as_str(), &[])]
     {
         let identity = "sys_vendor=Baton product_name=Virtual Machine";
-        host.guest_says(guest, &format!("{identity} product_serial={serial} product_uuid={uuid}"))?;
-        host.guest_says(guest, &format!("oem={oem_strings:?}"))?;
+        host.guest_prints(guest, &format!("{identity} product_serial={serial} product_uuid={uuid}"))?;
+        host.guest_prints(guest, &format!("oem={oem_strings:?}"))?;
     }
     Ok(())
 }

@@ -59,33 +59,33 @@ fn keep_a_connection(kernel: Kernel, updates: u64) -> Result<()> {
 /// The client is stopped in the middle of its connection: the server, which only waits for data, learns that.
 fn ends_with_the_guest() -> Result<()> {
     let mut host = start(Kernel::Default, ("vsock-serve:7,heartbeat:100", "vsock-echo:100:7"))?;
-    host.guest_says(CLIENT, "echo 0 ")?;
+    host.guest_prints(CLIENT, "echo 0 ")?;
     for _ in 0..3 {
         host.client()?.request(RequestBody::VmReset { name: CLIENT.to_owned() })?;
-        host.guest_says(SERVER, "a vsock connection has ended: ")?;
-        host.guest_says(CLIENT, "echo 0 ")?;
+        host.guest_prints(SERVER, "a vsock connection has ended: ")?;
+        host.guest_prints(CLIENT, "echo 0 ")?;
     }
     host.client()?.request(RequestBody::VmStop { name: CLIENT.to_owned() })?;
-    host.guest_says(SERVER, "a vsock connection has ended: ")?;
+    host.guest_prints(SERVER, "a vsock connection has ended: ")?;
     host.beats(SERVER, 20)?;
     host.powers_off()
 }
 
-/// Ports that nobody listens at, the host, guests that are none or may not be reached, and more connections than a
+/// Ports without a listener, the host, guests that are none or may not be reached, and more connections than a
 /// guest can have with another: each is refused at once, and what is open goes on.
 fn are_refused() -> Result<()> {
     let tasks = "vsock-crowd:100:8:1,vsock-crowd:2:7:1,vsock-crowd:77:7:1,vsock-echo:100:7,vsock-crowd:100:7:10000,\
                  vsock-crowd:100:7:100,heartbeat:100";
     let mut host = start(Kernel::Default, ("vsock-serve:7,heartbeat:1000:10,vsock-crowd:3:7:1,wait", tasks))?;
     for nowhere in ["100:8", "2:7", "77:7"] {
-        host.guest_says(CLIENT, &format!("crowd: vsock {nowhere}: open=0 refused=1 reason=Connection reset"))?;
+        host.guest_prints(CLIENT, &format!("crowd: vsock {nowhere}: open=0 refused=1 reason=Connection reset"))?;
     }
     // One is the echo's.
-    host.guest_says(CLIENT, "crowd: vsock 100:7: open=127 refused=9873 reason=Connection reset")?;
-    host.guest_says(CLIENT, "crowd: vsock 100:7: open=100 refused=0")?;
-    host.guest_says(SERVER, "crowd: vsock 3:7: open=0 refused=1 reason=Connection reset")?;
-    host.guest_says(CLIENT, "echo ")?;
-    host.guest_says(CLIENT, "echo ")?;
+    host.guest_prints(CLIENT, "crowd: vsock 100:7: open=127 refused=9873 reason=Connection reset")?;
+    host.guest_prints(CLIENT, "crowd: vsock 100:7: open=100 refused=0")?;
+    host.guest_prints(SERVER, "crowd: vsock 3:7: open=0 refused=1 reason=Connection reset")?;
+    host.guest_prints(CLIENT, "echo ")?;
+    host.guest_prints(CLIENT, "echo ")?;
     let console = host.seen.console(CLIENT);
     ensure!(!["WRONG", "timed out"].iter().any(|word| console.contains(word)), "{console}");
     host.powers_off()

@@ -63,15 +63,15 @@ fn a_virtual_function_is_used() -> Result<()> {
     let user = Guest { autostart: false, ..user };
     let mut host = recipe(Iommu::Intel).guest(service(one.path())?).guest(user).start()?;
     host.limit(LIMIT);
-    host.guest_says("service", "sriov: 2 enabled")?;
+    host.guest_prints("service", "sriov: 2 enabled")?;
     has_so_many(&mut host, 2)?;
     let first = RequestBody::PciAssign { function: "8086:10ca#1".into(), guest: "user".into(), without_reset: false };
     changes(&mut host, first, PciProgress::NextStart)?;
     host.order(RequestBody::VmStart { name: "user".into() })?;
-    host.guest_says("user", "stream 0 ")?;
+    host.guest_prints("user", "stream 0 ")?;
     for generation in 2..=3 {
         host.update_to(generation)?;
-        host.guest_says("user", "stream ")?;
+        host.guest_prints("user", "stream ")?;
         has_so_many(&mut host, 2)?;
     }
     let physical = RequestBody::PciRelease { function: PHYSICAL.into(), guest: None, is_forced: true };
@@ -106,7 +106,7 @@ fn an_image_without_sriov() -> Result<()> {
     let recipe = recipe(Iommu::Intel).guest(service(folder.path())?);
     let mut host = Recipe { image: Image::File(path), ..recipe }.start()?;
     host.limit(LIMIT);
-    host.guest_says("service", "sriov: 2 enabled")?;
+    host.guest_prints("service", "sriov: 2 enabled")?;
     let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
     ensure!(refusal.to_string().contains("guest 'service': "), "{refusal:?}");
     host.state("service", VmState::Running)?;

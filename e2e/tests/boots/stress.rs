@@ -65,7 +65,7 @@ fn bear_stress(recipe: Recipe, guests: &[(&str, u32, Kernel)]) -> Result<()> {
     let mut host = recipe.start()?;
     host.limit(Duration::from_secs(240));
     for &(name, vcpus, _) in guests {
-        host.guest_says(name, &format!("CPUs        {vcpus} ("))?;
+        host.guest_prints(name, &format!("CPUs        {vcpus} ("))?;
         let vm = host.vm(name)?;
         let is_placed = vm.cpus.len() == vcpus as usize && vm.cpus.iter().all(|&at| at < 2);
         ensure!(is_placed || vm.state != VmState::Running, "{vm:?}");
@@ -98,7 +98,7 @@ fn bore_it(host: &Host, name: &str, vcpus: u32) -> Result<()> {
 fn stolen_ms(host: &Host, name: &str) -> Result<u64> {
     let console = host.seen.console(name);
     let line = console.lines().find_map(|line| line.trim().strip_prefix("steal: ")?.strip_suffix(" ms"));
-    line.and_then(|ms| ms.parse().ok()).with_context(|| format!("{name} did not say what was stolen:\n{console}"))
+    line.and_then(|ms| ms.parse().ok()).with_context(|| format!("{name} did not print what was stolen:\n{console}"))
 }
 
 /// The kernel asks each CPU for a backtrace by NMI. Then it panics as it would with a crash kernel, which stops
@@ -109,10 +109,10 @@ fn an_nmi_reaches_every_cpu() -> Result<()> {
     let cmdline = format!("{} crash_kexec_post_notifiers panic=1", guest.cmdline);
     let guest = Guest { vcpus: CPUS, cmdline, ..guest };
     let mut host = Recipe::new().guest(guest).start()?;
-    host.guest_says("debian", "baton-agent: backtraces shown")?;
-    // What a kernel reports in an NMI's handler it prints when it suits it.
+    host.guest_prints("debian", "baton-agent: backtraces shown")?;
+    // A kernel defers the printing of what it reports in an NMI's handler.
     for cpu in 0..CPUS {
-        host.guest_says("debian", &format!("NMI backtrace for cpu {cpu}"))?;
+        host.guest_prints("debian", &format!("NMI backtrace for cpu {cpu}"))?;
     }
     host.event(&EventKind::VmPanicked { name: "debian".into() })?;
     host.event(&EventKind::VmReset { name: "debian".into() })?;

@@ -48,11 +48,11 @@ fn a_boot_and_two_restarts_are_on_it() -> Result<()> {
     let mut host = recipe.start()?;
     let starts = |host: &mut Host| host.event(&EventKind::VmStarted { name: GUEST.to_owned() });
     starts(&mut host)?;
-    host.guest_says(GUEST, "keeper: fresh: ok")?;
+    host.guest_prints(GUEST, "keeper: fresh: ok")?;
     for _ in 0..2 {
         restart(&mut host)?;
         starts(&mut host)?;
-        host.guest_says(GUEST, "keeper: fresh: ok")?;
+        host.guest_prints(GUEST, "keeper: fresh: ok")?;
     }
     let runs = runs_of(&mut host)?;
     let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
@@ -142,7 +142,7 @@ fn updates(host: &mut Host) -> Result<UpdateReport> {
 fn an_update_is_on_it() -> Result<()> {
     let recipe = Recipe::new().options("tsc=skip").guest(tiny(GUEST, "keeper", "do=fresh,wait")?);
     let mut host = recipe.start()?;
-    host.guest_says(GUEST, "keeper: fresh: ok")?;
+    host.guest_prints(GUEST, "keeper: fresh: ok")?;
     let report = updates(&mut host)?;
     let runs = runs_of(&mut host)?;
     let run = runs.iter().find(|run| run.name == "update to generation 2").with_context(|| format!("{runs:#?}"))?;
@@ -164,8 +164,8 @@ fn an_update_is_on_it() -> Result<()> {
             (spans.iter().map(|span| span.length_us).sum::<f64>() - blackout.length_us).abs() < 1e-2,
             "{blackout:?} {spans:#?}"
         );
-        let told_us = (cpu.entered_ns - cpu.left_ns) as f64 / 1e3;
-        ensure!((blackout.length_us - told_us).abs() < 1.0, "{blackout:?}, but {told_us} us were told");
+        let reported_us = (cpu.entered_ns - cpu.left_ns) as f64 / 1e3;
+        ensure!((blackout.length_us - reported_us).abs() < 1.0, "{blackout:?}, but {reported_us} us were reported");
     }
     let prepared = the(run, "CPU 0", "update: new image prepares itself")?;
     let (blackout, still) = (the(run, "CPU 0", "update: blackout")?, the(run, OVERVIEW, "guests stand still")?);
@@ -178,7 +178,7 @@ fn an_update_is_on_it() -> Result<()> {
 fn an_update_that_was_rolled_back_is_on_it() -> Result<()> {
     let recipe = Recipe::new().next_with_fault_points().options("tsc=skip selftest=update:panic:meet");
     let mut host = recipe.guest(tiny(GUEST, "keeper", "do=fresh,wait")?).start()?;
-    host.guest_says(GUEST, "keeper: fresh: ok")?;
+    host.guest_prints(GUEST, "keeper: fresh: ok")?;
     let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
     ensure!(refusal.reason.contains("rolled back"), "{refusal:?}");
     let runs = runs_of(&mut host)?;

@@ -16,16 +16,16 @@ pub const RULES: &[Rule] = &[
 ];
 
 fn a_host_that_powers_off_is_status_zero() -> Result<()> {
-    let said = Operator::new("poweroff")?.says(&["up", "host.toml", "--timeout", "100"])?.well()?;
+    let output = Operator::new("poweroff")?.run(&["up", "host.toml", "--timeout", "100"])?.well()?;
     for part in ["│ Hello from a guest of Baton", "│ debian stopped: powered off", "│ the host powered off"] {
-        ensure!(said.contains(part), "no {part:?} in {said}");
+        ensure!(output.contains(part), "no {part:?} in {output}");
     }
     Ok(())
 }
 
 fn a_host_that_panics_is_status_three_with_functions() -> Result<()> {
     let append = "selftest=panic panic=exit";
-    let said = Operator::new("poweroff")?.with_fault_points().says(&[
+    let output = Operator::new("poweroff")?.with_fault_points().run(&[
         "up",
         "host.toml",
         "--timeout",
@@ -33,16 +33,16 @@ fn a_host_that_panics_is_status_three_with_functions() -> Result<()> {
         "--append",
         append,
     ])?;
-    ensure!(said.status == Some(3), "{said:?}");
-    ensure!(said.out.contains("panic on CPU 0: self-test"), "{}", said.out);
-    ensure!(said.out.contains(" run_self_tests at "), "no functions in {}", said.out);
+    ensure!(output.status == Some(3), "{output:?}");
+    ensure!(output.out.contains("panic on CPU 0: self-test"), "{}", output.out);
+    ensure!(output.out.contains(" run_self_tests at "), "no functions in {}", output.out);
     Ok(())
 }
 
 fn a_host_is_ended_at_the_timeout() -> Result<()> {
     let operator = Operator::new("heartbeat:100")?;
-    let (said, emulator) = std::thread::scope(|scope| {
-        let up = scope.spawn(|| operator.says(&["up", "host.toml", "--timeout", "6"]));
+    let (output, emulator) = std::thread::scope(|scope| {
+        let up = scope.spawn(|| operator.run(&["up", "host.toml", "--timeout", "6"]));
         let mut emulator = None;
         while !up.is_finished() {
             emulator = operator.emulator("default").or(emulator);
@@ -50,9 +50,9 @@ fn a_host_is_ended_at_the_timeout() -> Result<()> {
         }
         (up.join(), emulator)
     });
-    let said = said.ok().context("it panicked")??;
-    ensure!(said.status == Some(124), "{said:?}");
-    ensure!(said.out.contains("still ran after 6 s and was ended; raise --timeout"), "{}", said.out);
+    let output = output.ok().context("it panicked")??;
+    ensure!(output.status == Some(124), "{output:?}");
+    ensure!(output.out.contains("still ran after 6 s and was ended; raise --timeout"), "{}", output.out);
     let emulator = emulator.context("the emulator's process id was never there")?;
     ensure!(!is_running(emulator), "the emulator {emulator} still runs");
     Ok(())
@@ -60,17 +60,17 @@ fn a_host_is_ended_at_the_timeout() -> Result<()> {
 
 fn a_detached_host_is_operated_and_powered_off() -> Result<()> {
     let operator = Operator::new("shell")?;
-    let bundle = operator.says(&["bundle", "host.toml", "-o", "bundle.cpio"])?.well()?;
+    let bundle = operator.run(&["bundle", "host.toml", "-o", "bundle.cpio"])?.well()?;
     ensure!(bundle.contains("1 guest") && operator.folder().join("bundle.cpio").is_file(), "{bundle}");
-    let up = operator.says(&["up", "host.toml", "--detach", "--name", "test"])?.well()?;
+    let up = operator.run(&["up", "host.toml", "--detach", "--name", "test"])?.well()?;
     ensure!(up.contains("runs in the background"), "{up}");
     let emulator = operator.emulator("test").context("the emulator's process id")?;
     ensure!(is_running(emulator), "the emulator does not run");
-    let on = |arguments: &[&str]| operator.says(&[arguments, &["--name", "test"]].concat());
+    let on = |arguments: &[&str]| operator.run(&[arguments, &["--name", "test"]].concat());
     let info = on(&["info", "--json"])?.well()?;
     ensure!(info.contains("\"virtualization\":\"svm\""), "{info}");
     let console = |typed: &str| operator.types(typed, &["vm", "console", "debian", "--linger", "1", "--name", "test"]);
-    // What is typed before the shell listens is lost.
+    // Input typed before the shell listens is lost.
     let shows = |text: &str, typed: &str| -> Result<()> {
         let mut shown = console(typed)?.well()?;
         for _ in 0..60 {

@@ -38,9 +38,9 @@ fn use_without_baton(backend: Backend, tasks: &str) -> Result<Host> {
     let recipe = Recipe::new().cpus(1).with_devices(Iommu::Intel, disk_and_card(backend));
     let mut host = stock::start(&recipe, Kernel::V6_1Full, &DRIVERS, tasks)?;
     host.limit(LINUX_LIMIT);
-    host.says(&[&format!("disk {REPORTS} "), " wrong=0 errors=0 "])?;
-    host.says(&[&format!("stream {REPORTS} "), " errors=0 "])?;
-    ensure!(!host.seen.host_said(&["WRONG"]), "{}", host.seen);
+    host.logs(&[&format!("disk {REPORTS} "), " wrong=0 errors=0 "])?;
+    host.logs(&[&format!("stream {REPORTS} "), " errors=0 "])?;
+    ensure!(!host.seen.host_logged(&["WRONG"]), "{}", host.seen);
     Ok(host)
 }
 

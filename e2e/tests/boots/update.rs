@@ -62,7 +62,7 @@ pub fn two_keepers() -> Result<Recipe> {
 }
 
 pub fn are_stained(host: &mut Host) -> Result<()> {
-    [A, B].iter().try_for_each(|guest| host.guest_says(guest, "keeper: stain: ok"))
+    [A, B].iter().try_for_each(|guest| host.guest_prints(guest, "keeper: stain: ok"))
 }
 
 fn tries(host: &mut Host) -> Result<UpdateReport> {
@@ -139,7 +139,7 @@ fn update_by(host: &mut Host, by: UpdateBy) -> Result<UpdateReport> {
 /// Two guests on one CPU and one beside them compare their counters for ever, and state this line by line: nothing is
 /// lost of a count, nothing invented, no overflow reported twice or not at all.
 fn counters_go_on_to_the_last_tick() -> Result<()> {
-    // They look as a kernel does that spins.
+    // They resemble a kernel that spins.
     let on_panic = OnPanic::Ignore;
     let watching = |name, pmu| anyhow::Ok(Guest { pmu, on_panic, ..tiny(name, "counters", "do=watch")? });
     let guests = [(A, Pmu::Intel), (B, Pmu::Amd), ("c", Pmu::Intel)];
@@ -158,7 +158,7 @@ fn counters_go_on_to_the_last_tick() -> Result<()> {
         let wrong = guests.iter().find(|(name, _)| host.seen.console(name).contains("WRONG"));
         ensure!(wrong.is_none(), "{wrong:?} differ: {}", host.seen);
     }
-    guests.iter().try_for_each(|(name, _)| host.guest_says(name, "overflows, all agree"))?;
+    guests.iter().try_for_each(|(name, _)| host.guest_prints(name, "overflows, all agree"))?;
     host.powers_off()
 }
 
@@ -181,7 +181,7 @@ pub fn both_go_on(host: &mut Host) -> Result<()> {
             return Ok(());
         }
     }
-    bail!("guest {B} stands still after the update: {}", host.seen)
+    bail!("guest {B} makes no progress after the update: {}", host.seen)
 }
 
 fn guests_go_on(emulator: Emulator) -> Result<()> {
@@ -224,8 +224,8 @@ fn updates_in_a_row_lose_nothing(recipe: Recipe, updates: u64) -> Result<()> {
     let watcher = Guest { vcpus: 2, ..tiny(B, "keeper", "seed=2 cpus=2 do=fresh,watch")? };
     let mut host = recipe.options("tsc=skip").guest(idle).guest(watcher).start()?;
     host.allow(BOOT_LIMIT + Duration::from_secs(5 * updates));
-    host.guest_says(A, "keeper: stain: ok")?;
-    host.guest_says(B, "keeper: watch: 3:")?;
+    host.guest_prints(A, "keeper: stain: ok")?;
+    host.guest_prints(B, "keeper: watch: 3:")?;
     let mut free = None;
     for generation in 2..2 + updates {
         let report = update(&mut host)?;
@@ -334,7 +334,7 @@ fn a_cpu_that_was_offlined_comes_back() -> Result<()> {
 }
 
 /// By a copy of its file, however it came: the first image's is in the bundle, the second one's was sent and calls
-/// itself another version. A dry run says which one would be gone back to.
+/// itself another version. A dry run names the one that would be gone back to.
 fn the_image_before_can_be_gone_back_to() -> Result<()> {
     let mut host = two_keepers()?.start()?;
     are_stained(&mut host)?;
@@ -355,7 +355,7 @@ fn the_image_before_can_be_gone_back_to() -> Result<()> {
     host.powers_off()
 }
 
-/// To the test image and back. Their notes tell them apart.
+/// To the test image and back. Their notes distinguish them.
 fn the_image_and_the_test_image_replace_each_other() -> Result<()> {
     let mut host = two_keepers()?.next_with_fault_points().start()?;
     are_stained(&mut host)?;
@@ -422,15 +422,15 @@ fn all_events_are_kept(host: &mut Host) -> Result<()> {
 
 fn the_tool_updates() -> Result<()> {
     let operator = Operator::new("heartbeat:100")?;
-    operator.says(&["up", "--detach", "host.toml"])?.well()?;
-    let out = operator.says(&["update", "--dry-run"])?.well()?;
+    operator.run(&["up", "--detach", "host.toml"])?.well()?;
+    let out = operator.run(&["update", "--dry-run"])?.well()?;
     ensure!(out.contains("generation   2 (") && out.contains("nothing was replaced"), "{out}");
-    let report = operator.says(&["update", "--dry-run", "--json"])?.well()?;
+    let report = operator.run(&["update", "--dry-run", "--json"])?.well()?;
     ensure!(report.contains("\"is_dry_run\":true"), "{report}");
-    let out = operator.says(&["update"])?.well()?;
+    let out = operator.run(&["update"])?.well()?;
     ensure!(out.contains("generation   2 (") && out.contains("committed") && out.contains("blackout "), "{out}");
-    let info = operator.says(&["info"])?.well()?;
+    let info = operator.run(&["info"])?.well()?;
     ensure!(info.contains("generation   2\n"), "{info}");
-    operator.says(&["down", "--yes"])?.well()?;
+    operator.run(&["down", "--yes"])?.well()?;
     Ok(())
 }

@@ -80,9 +80,9 @@ fn the_second_console_takes_a_fraction_of_com1s_exits() -> Result<()> {
 
 /// The exits by ports and device registers while the guest prints on a console.
 fn exits(host: &mut Host, device: &str) -> Result<u64> {
-    host.guest_says(LINUX, &format!("print: begins on /dev/{device}"))?;
+    host.guest_prints(LINUX, &format!("print: begins on /dev/{device}"))?;
     let before = accesses(host)?;
-    host.guest_says(LINUX, &format!("print: {PRINTED_KIB} KiB on /dev/{device}"))?;
+    host.guest_prints(LINUX, &format!("print: {PRINTED_KIB} KiB on /dev/{device}"))?;
     Ok(accesses(host)? - before)
 }
 
@@ -94,8 +94,8 @@ fn accesses(host: &mut Host) -> Result<u64> {
 
 /// The guest reads random bytes, writes to its second console, and answers what is typed there, from now on.
 fn devices_work(host: &mut Host, turn: u64) -> Result<()> {
-    host.guest_says(LINUX, "hwrng ")?;
-    host.guest_says(LINUX, "hvc ")?;
+    host.guest_prints(LINUX, "hwrng ")?;
+    host.guest_prints(LINUX, "hvc ")?;
     host.types(LINUX, &format!("turn {turn}\n"))?;
-    host.guest_says(LINUX, &format!("hvc answers turn {turn}"))
+    host.guest_prints(LINUX, &format!("hvc answers turn {turn}"))
 }

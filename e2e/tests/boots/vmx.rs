@@ -42,12 +42,12 @@ fn guests_go_on() -> Result<()> {
     bochs::go_on_after(host, 1)
 }
 
-/// The host is up, and says why no guest is.
+/// The host is up, and logs why no guest is.
 fn an_old_cpu_runs_no_guest() -> Result<()> {
     let mut host = bochs::start(&Recipe::new().cpus(1).on_model(OLD).guest(tiny("guest", "keeper", "do=fresh,wait")?))?;
     let reason = host.failure("guest")?;
     let (control, hint) = ("unrestricted guest", "take a CPU that has it");
     ensure!(reason.contains("VMX") && reason.contains(control) && reason.contains(hint), "{reason}");
-    host.says(&[&reason])?;
+    host.logs(&[&reason])?;
     bochs::ends(host)
 }

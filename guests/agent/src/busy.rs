@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Guests that are busy and well: what a host must never take for a panic.
 
-use crate::{machine, say};
+use crate::{log, machine};
 use std::fs;
 use std::hint::{black_box, spin_loop};
 use std::thread::{self, sleep, yield_now};
 use std::time::{Duration, Instant};
 
 /// Polls of the clock between two yields.
-const LOOKS: u32 = 10_000;
+const POLLS_PER_YIELD: u32 = 10_000;
 /// Bytes that the memory thread writes at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -17,17 +17,17 @@ pub fn poll(time: Duration) {
     let start = Instant::now();
     let mut yields = 0_u64;
     while start.elapsed() < time {
-        for _ in 0..LOOKS {
+        for _ in 0..POLLS_PER_YIELD {
             black_box(start.elapsed());
             spin_loop();
         }
         yield_now();
         yields += 1;
     }
-    say!("poll: {yields} yields in {} ms", start.elapsed().as_millis());
+    log!("poll: {yields} yields in {} ms", start.elapsed().as_millis());
 }
 
-/// Computing, system calls, memory and naps beside each other: one thread more than there are CPUs.
+/// Computing, system calls, memory and short sleeps beside each other: one thread more than there are CPUs.
 pub fn mix(time: Duration) {
     let start = Instant::now();
     let threads: Vec<_> = (0..machine::cpus() + 1)
@@ -36,7 +36,7 @@ pub fn mix(time: Duration) {
         })
         .collect();
     let pieces: usize = threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum();
-    say!("mix: {pieces} pieces in {} ms", start.elapsed().as_millis());
+    log!("mix: {pieces} pieces in {} ms", start.elapsed().as_millis());
 }
 
 fn one_piece(number: usize) {

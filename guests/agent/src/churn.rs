@@ -2,7 +2,7 @@
 //! Every CPU at work, watched: patterns in memory, a clock that all share, and how long any of them stands still.
 
 use crate::tasks::pattern;
-use crate::{machine, say};
+use crate::{log, machine};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -19,7 +19,7 @@ struct Watched {
     /// Times that a clock stood before what another had read already.
     backwards: AtomicU64,
     wrong_words: AtomicU64,
-    /// The longest time between two looks of one thread at the clock, in nanoseconds.
+    /// The longest time between two reads of the clock by one thread, in nanoseconds.
     longest_ns: AtomicU64,
     /// Rounds of each thread.
     rounds: Vec<AtomicU64>,
@@ -27,7 +27,7 @@ struct Watched {
 
 impl Watched {
     /// Reads the clock. The word is read before it, so the clock may not stand before that.
-    fn look(&self) -> u64 {
+    fn read_clock(&self) -> u64 {
         let latest = self.latest_ns.load(Ordering::SeqCst);
         let now = self.start.elapsed().as_nanos() as u64;
         if now < latest {
@@ -39,14 +39,14 @@ impl Watched {
 
     /// One thread's work, for ever.
     fn work(&self, number: usize) {
-        let (mut words, mut last) = (vec![0; WORDS], self.look());
+        let (mut words, mut last) = (vec![0; WORDS], self.read_clock());
         for round in 0.. {
             let piece = round * self.rounds.len() + number;
             words.iter_mut().enumerate().for_each(|(word, value)| *value = black_box(pattern(piece, word)));
             let is_wrong = |(word, value): &(usize, &u64)| black_box(**value) != pattern(piece, *word);
             self.wrong_words.fetch_add(words.iter().enumerate().filter(is_wrong).count() as u64, Ordering::Relaxed);
             self.rounds[number].fetch_add(1, Ordering::Relaxed);
-            let now = self.look();
+            let now = self.read_clock();
             self.longest_ns.fetch_max(now.saturating_sub(last), Ordering::Relaxed);
             last = now;
         }
@@ -55,7 +55,7 @@ impl Watched {
     fn report(&self, beat: u64) {
         let rounds = || self.rounds.iter().map(|rounds| rounds.load(Ordering::Relaxed));
         let number = |of: &AtomicU64| of.load(Ordering::Relaxed);
-        say!(
+        log!(
             "churn {beat} slowest={} fastest={} wrong={} backwards={} longest_ms={}",
             rounds().min().unwrap_or(0),
             rounds().max().unwrap_or(0),

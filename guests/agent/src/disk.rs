@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A disk under constant use: blocks written past the page cache, and read back.
 
-use crate::say;
+use crate::log;
 use rustix::fs::OFlags;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -26,7 +26,7 @@ const BLOCK_WORDS: u64 = (BLOCK_BYTES / 8) as u64;
 pub fn start(mebibytes: u64) {
     thread::spawn(move || match open() {
         Ok(disk) => run(&disk, blocks(mebibytes)),
-        Err(error) => say!("disk: WRONG: {} cannot be opened: {error}", device()),
+        Err(error) => log!("disk: WRONG: {} cannot be opened: {error}", device()),
     });
 }
 
@@ -36,11 +36,11 @@ pub fn reset(times: u64) {
     for _ in 0..times {
         let began = Instant::now();
         if let Err(error) = fs::write(RESET, "1") {
-            return say!("reset: WRONG: {RESET}: {error}");
+            return log!("reset: WRONG: {RESET}: {error}");
         }
         slowest = slowest.max(began.elapsed());
     }
-    say!("reset: {times} times, slowest_ms={}", slowest.as_millis());
+    log!("reset: {times} times, slowest_ms={}", slowest.as_millis());
 }
 
 /// Opens the disk past the page cache, once its driver has found it.
@@ -68,18 +68,18 @@ pub fn blocks(mebibytes: u64) -> u64 {
 }
 
 fn run(disk: &File, blocks: u64) {
-    say!("disk: {blocks} blocks of {}", device());
+    log!("disk: {blocks} blocks of {}", device());
     let (mut use_of_disk, mut reported, mut beat) = (Use::new(disk, blocks.max(1)), Instant::now(), 0_u64);
     loop {
         use_of_disk.step();
         if reported.elapsed() >= REPORT_INTERVAL {
-            say!("disk {beat} {}", use_of_disk.report());
+            log!("disk {beat} {}", use_of_disk.report());
             (reported, beat) = (Instant::now(), beat + 1);
         }
     }
 }
 
-/// What becomes of the blocks. A round writes all of them and then reads all of them.
+/// The state of the blocks. A round writes all of them and then reads all of them.
 pub struct Use<'disk, F> {
     disk: &'disk F,
     blocks: u64,
@@ -104,7 +104,7 @@ impl<'disk, F: FileExt> Use<'disk, F> {
     /// Writes or verifies the next block; what goes wrong is counted and printed.
     fn step(&mut self) {
         if let Err(error) = self.try_step() {
-            say!("disk: WRONG: {error}");
+            log!("disk: WRONG: {error}");
         }
     }
 
@@ -146,7 +146,7 @@ impl<'disk, F: FileExt> Use<'disk, F> {
     }
 }
 
-/// Returns the block in memory of twice its size whose address is a multiple of that size.
+/// Returns the block at a multiple of its size, in memory of twice that size.
 pub fn aligned(memory: &mut [u8]) -> &mut [u8] {
     let from = memory.as_ptr().align_offset(BLOCK_BYTES).min(BLOCK_BYTES);
     &mut memory[from..from + BLOCK_BYTES]

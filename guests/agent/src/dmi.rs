@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The machine's SMBIOS tables as the kernel shows them.
 
-use crate::say;
+use crate::log;
 use std::fs;
 use std::path::Path;
 use std::thread::{self, sleep};
@@ -15,10 +15,10 @@ const FIELDS: [&str; 4] = ["sys_vendor", "product_name", "product_serial", "prod
 pub fn start(period: Duration) {
     thread::spawn(move || {
         for number in 0_u64.. {
-            say!("dmi {number} {}", identity(Path::new(IDENTITY)));
+            log!("dmi {number} {}", identity(Path::new(IDENTITY)));
             match fs::read(OEM_STRINGS) {
-                Ok(structure) => say!("dmi {number} oem={:?}", strings(&structure)),
-                Err(error) => say!("dmi: WRONG: {OEM_STRINGS}: {error}"),
+                Ok(structure) => log!("dmi {number} oem={:?}", strings(&structure)),
+                Err(error) => log!("dmi: WRONG: {OEM_STRINGS}: {error}"),
             }
             sleep(period);
         }

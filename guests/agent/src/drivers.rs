@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Drivers of the kernel, from the initial file system: not compressed, each with a name of its own.
 
-use crate::say;
+use crate::log;
 use rustix::io::Errno;
 use rustix::system::{finit_module, uname};
 use std::fs;
@@ -22,9 +22,9 @@ pub fn load_added() {
     let list = folder.join(ADDED);
     match fs::read_to_string(&list) {
         Ok(names) => names.lines().for_each(|name| load(&folder, name)),
-        Err(error) => say!("baton-agent: {} cannot be read: {error}", list.display()),
+        Err(error) => log!("baton-agent: {} cannot be read: {error}", list.display()),
     }
-    say!("baton-agent: drivers done");
+    log!("baton-agent: drivers done");
 }
 
 fn folder() -> PathBuf {
@@ -40,7 +40,7 @@ fn load(folder: &Path, name: &str) {
             _ => Ok(()),
         });
     match loaded {
-        Ok(()) => say!("baton-agent: loaded {name}"),
-        Err(error) => say!("baton-agent: {} cannot be loaded: {error}", path.display()),
+        Ok(()) => log!("baton-agent: loaded {name}"),
+        Err(error) => log!("baton-agent: {} cannot be loaded: {error}", path.display()),
     }
 }

@@ -2,13 +2,13 @@
 //! One TCP connection under constant use: blocks that the other end sends back, each verified.
 
 use crate::disk::{BLOCK_BYTES, fill, holds};
-use crate::say;
+use crate::log;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddrV4, TcpStream};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-/// Longest wait for the network card, whose address another task gives it, and for the other end.
+/// Longest wait for the network card, which gets its address from another task, and for the other end.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 /// Longest wait for a block to come back.
 const ECHO_LIMIT: Duration = Duration::from_secs(60);
@@ -21,7 +21,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 pub fn start(to: SocketAddrV4) {
     thread::spawn(move || {
         if let Err(error) = connect(to).and_then(run) {
-            say!("echo: WRONG: {to}: {error}");
+            log!("echo: WRONG: {to}: {error}");
         }
     });
 }
@@ -47,7 +47,7 @@ pub fn run(mut connection: impl Read + Write) -> io::Result<()> {
         exchange(&mut connection, number)?;
         slowest = slowest.max(start.elapsed());
         if reported.elapsed() >= REPORT_INTERVAL {
-            say!("echo {beat} verified={} slowest_us={}", number + 1, slowest.as_micros());
+            log!("echo {beat} verified={} slowest_us={}", number + 1, slowest.as_micros());
             (reported, beat, slowest) = (Instant::now(), beat + 1, Duration::ZERO);
         }
         sleep(PAUSE);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The second console, a virtio device: numbered lines, and an answer to each line that is typed there.
 
-use crate::say;
+use crate::log;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::thread::{self, sleep};
@@ -13,7 +13,7 @@ const DEVICE: &str = "/dev/hvc0";
 pub fn start(period: Duration) {
     let complain = |result: io::Result<()>| {
         if let Err(error) = result {
-            say!("hvc: WRONG: {DEVICE}: {error}");
+            log!("hvc: WRONG: {DEVICE}: {error}");
         }
     };
     thread::spawn(move || complain(open().and_then(|console| beat(console, period))));

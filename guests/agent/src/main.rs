@@ -33,20 +33,20 @@ use std::fs;
 use options::Task;
 
 /// Prints a line on the console; a console that is gone is no reason for process 1 to end.
-macro_rules! say {
+macro_rules! log {
     ($($words:tt)*) => {{
         use std::io::Write as _;
         let _ = writeln!(std::io::stdout(), $($words)*);
     }};
 }
-pub(crate) use say;
+pub(crate) use log;
 
 fn main() -> ! {
-    say!("baton-agent: init reached, uptime={}", machine::uptime());
+    log!("baton-agent: init reached, uptime={}", machine::uptime());
     for complaint in system::mount_all() {
-        say!("baton-agent: {complaint}");
+        log!("baton-agent: {complaint}");
     }
-    say!("{}", machine::greeting());
+    log!("{}", machine::greeting());
     match options::tasks(&fs::read_to_string("/proc/cmdline").unwrap_or_default()) {
         Ok(tasks) => {
             tasks.iter().copied().for_each(tasks::run);
@@ -54,7 +54,7 @@ fn main() -> ! {
                 system::wait()
             }
         }
-        Err(error) => say!("baton-agent: {error}"),
+        Err(error) => log!("baton-agent: {error}"),
     }
     system::power_off()
 }

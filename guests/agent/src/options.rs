@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The agent's tasks by the kernel command line: `agent=TASK,TASK,…`, each done in turn.
 //!
-//! | task | what happens |
+//! | task | effect |
 //! |---|---|
 //! | `poweroff`, `reboot`, `panic` | the machine ends that way |
 //! | `shell` | a busybox shell on the console; the next task follows when it ends |
@@ -9,7 +9,7 @@
 //! | `pvpanic` | loads the drivers by which a panic is reported to the host |
 //! | `drivers` | loads the drivers that the lab has added to the initial file system |
 //! | `poll:MS` | user space polls the clock, yielding now and then, for so many milliseconds |
-//! | `mix:MS` | one thread more than CPUs: computing, system calls, memory, naps |
+//! | `mix:MS` | one thread more than CPUs: computing, system calls, memory, short sleeps |
 //! | `compute:MS` | keeps the CPU busy for so many milliseconds |
 //! | `churn:MS` | every CPU writes and reads patterns, for ever; a line every so many milliseconds reports how that goes |
 //! | `heartbeat:MS[:COUNT]` | a numbered line every so many milliseconds, COUNT times or for ever |
@@ -23,7 +23,7 @@
 //! | `reads:DEPTH:MS` | reads blocks of the first NVMe disk at random places for so long, DEPTH at a time, and prints how many |
 //! | `stream:OWN:TO:PORT` | sends a numbered datagram each millisecond from the first network card, which gets the address OWN, for ever, beside the tasks that follow |
 //! | `echo:TO:PORT` | verifies what a TCP connection sends back, for ever, beside the tasks that follow |
-//! | `serve:OWN:PORT` | gives the first network card the address OWN, and sends back what TCP connections bring, for ever, beside the tasks that follow |
+//! | `serve:OWN:PORT` | gives the first network card the address OWN, and sends back what TCP connections send, for ever, beside the tasks that follow |
 //! | `vsock-echo:CID:PORT` | the same as `echo` over a virtio socket |
 //! | `vsock-serve:PORT` | the same as `serve` over virtio sockets |
 //! | `vsock-crowd:CID:PORT:TIMES` | opens so many connections over virtio sockets, prints how many there are, and closes them |
@@ -82,7 +82,7 @@ pub enum Task {
     Stress(Duration),
     /// Switch CPUs off and on, so often.
     Replug(u64),
-    /// Say how long the machine's CPUs were others'.
+    /// Print how long the machine's CPUs were others'.
     Steal,
     /// Keep the kernel's messages but errors off the console, where they cut programs' lines in two.
     Quiet,
@@ -112,7 +112,7 @@ pub enum Task {
     },
     /// Verify what a TCP connection sends back, for ever, beside the tasks that follow.
     Echo(SocketAddrV4),
-    /// Send back what TCP connections bring, for ever, beside the tasks that follow.
+    /// Send back what TCP connections send, for ever, beside the tasks that follow.
     Serve(SocketAddrV4),
     /// Verify what a virtio socket sends back, for ever, beside the tasks that follow.
     VsockEcho {
@@ -121,7 +121,7 @@ pub enum Task {
         /// Its port.
         port: u32,
     },
-    /// Send back what virtio sockets bring to a port, for ever, beside the tasks that follow.
+    /// Send back what arrives at a port by virtio sockets, for ever, beside the tasks that follow.
     VsockServe(u32),
     /// Open connections over virtio sockets, and close them.
     VsockCrowd {

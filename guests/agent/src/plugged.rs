@@ -2,7 +2,7 @@
 //! Disks that come while the kernel runs, and go: each is written and verified until it is gone.
 
 use crate::disk::{Use, open_direct};
-use crate::say;
+use crate::log;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread::{self, sleep};
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const REPORT_INTERVAL: Duration = Duration::from_millis(500);
-/// A disk whose access has failed is gone, or will be within so long.
-const FAREWELL_LIMIT: Duration = Duration::from_secs(5);
+/// A disk is gone at most so long after a failed access.
+const GONE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Writes and verifies so many blocks of each NVMe disk that is there, for ever, beside the tasks that follow.
 pub fn start(blocks: u64) {
@@ -51,28 +51,28 @@ fn follow(number: u64, path: &Path, blocks: u64) {
         // Its driver is not done, or it has gone at once.
         Err(_) => return sleep(POLL_INTERVAL),
     };
-    say!("plugged {number}: {}", path.display());
+    log!("plugged {number}: {}", path.display());
     let (mut use_of_disk, mut reported) = (Use::new(&disk, blocks.max(1)), Instant::now());
     loop {
         if let Err(error) = use_of_disk.try_step() {
-            return say_farewell(number, path, &error);
+            return report_end(number, path, &error);
         }
         if reported.elapsed() >= REPORT_INTERVAL {
-            say!("plugged {number}: {}", use_of_disk.report());
+            log!("plugged {number}: {}", use_of_disk.report());
             reported = Instant::now();
         }
     }
 }
 
 /// Accesses of a disk that is gone fail. Those of another one must not.
-fn say_farewell(number: u64, path: &Path, error: &str) {
-    let end = Instant::now() + FAREWELL_LIMIT;
+fn report_end(number: u64, path: &Path, error: &str) {
+    let end = Instant::now() + GONE_LIMIT;
     while path.exists() && Instant::now() < end {
         sleep(POLL_INTERVAL);
     }
     match path.exists() {
-        true => say!("plugged {number}: WRONG: {error}"),
-        false => say!("plugged {number}: gone"),
+        true => log!("plugged {number}: WRONG: {error}"),
+        false => log!("plugged {number}: gone"),
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The power button, which the kernel shows as a key: its press ends the machine in order, or is ignored.
 
-use crate::{say, system};
+use crate::{log, system};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ const EVENT_BYTES: usize = 24;
 /// Type EV_KEY, code KEY_POWER (Linux, input-event-codes.h), pressed.
 const POWER_PRESSED: [u8; 8] = [1, 0, 116, 0, 1, 0, 0, 0];
 
-/// What follows a press.
+/// The reaction to a press.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The machine powers off.
@@ -28,11 +28,11 @@ pub enum Answer {
 pub fn start(answer: Answer) {
     thread::spawn(move || {
         let devices = devices();
-        say!("power key: {} devices", devices.len());
+        log!("power key: {} devices", devices.len());
         for path in devices {
             thread::spawn(move || {
                 if let Err(error) = File::open(&path).and_then(|device| run(device, answer)) {
-                    say!("power key: WRONG: {}: {error}", path.display());
+                    log!("power key: WRONG: {}: {error}", path.display());
                 }
             });
         }
@@ -64,10 +64,10 @@ fn run(mut device: impl Read, answer: Answer) -> io::Result<()> {
         }
         match answer {
             Answer::PowerOff => {
-                say!("power key: pressed");
+                log!("power key: pressed");
                 system::power_off()
             }
-            Answer::Ignore => say!("power key: pressed, and ignored"),
+            Answer::Ignore => log!("power key: pressed, and ignored"),
         }
     }
 }

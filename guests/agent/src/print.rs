@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes printed on a console, for those who count what that costs.
+//! Bytes printed on a console, so that their cost can be counted.
 
-use crate::say;
+use crate::log;
 use std::fs::File;
 use std::io::{self, Write};
 use std::thread::sleep;
@@ -33,13 +33,13 @@ impl Console {
 /// Prints so many KiB.
 pub fn run(console: Console, kibibytes: u64) {
     let path = console.path();
-    say!("print: begins on {path}");
+    log!("print: begins on {path}");
     sleep(PAUSE);
     let printed = File::options().write(true).open(path).and_then(|device| print(device, kibibytes));
     sleep(PAUSE);
     match printed {
-        Ok(()) => say!("print: {kibibytes} KiB on {path}"),
-        Err(error) => say!("print: WRONG: {path}: {error}"),
+        Ok(()) => log!("print: {kibibytes} KiB on {path}"),
+        Err(error) => log!("print: WRONG: {path}: {error}"),
     }
 }
 

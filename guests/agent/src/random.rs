@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The entropy device under constant use: what it gives is no repetition of what it gave.
 
-use crate::say;
+use crate::log;
 use std::fs::File;
 use std::io::{self, Read};
 use std::thread::{self, sleep};
@@ -14,7 +14,7 @@ const BYTES: usize = 64;
 pub fn start(period: Duration) {
     thread::spawn(move || {
         if let Err(error) = File::open(DEVICE).and_then(|device| run(device, period)) {
-            say!("hwrng: WRONG: {DEVICE}: {error}");
+            log!("hwrng: WRONG: {DEVICE}: {error}");
         }
     });
 }
@@ -23,7 +23,7 @@ fn run(mut device: impl Read, period: Duration) -> io::Result<()> {
     let mut before = [0; BYTES];
     for number in 0_u64.. {
         before = next(&mut device, &before)?;
-        say!("hwrng {number} ones={}", before.iter().map(|byte| byte.count_ones()).sum::<u32>());
+        log!("hwrng {number} ones={}", before.iter().map(|byte| byte.count_ones()).sum::<u32>());
         sleep(period);
     }
     Ok(())

@@ -3,7 +3,7 @@
 //! a thread's.
 
 use crate::disk::{self, BLOCK_BYTES, aligned};
-use crate::say;
+use crate::log;
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt;
@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 pub fn run(depth: u64, time: Duration) {
     match disk::open().and_then(|disk| Ok((blocks(&disk)?, disk))) {
         Ok((blocks, disk)) => {
-            say!("reads begin depth={depth}");
+            log!("reads begin depth={depth}");
             let start = Instant::now();
             let counts = read_with(&disk, blocks, depth, |_| start.elapsed() >= time);
             let (count, errors) = (counts.done, counts.errors);
-            say!("reads depth={depth} us={} count={count} errors={errors}", start.elapsed().as_micros());
+            log!("reads depth={depth} us={} count={count} errors={errors}", start.elapsed().as_micros());
         }
-        Err(error) => say!("reads: WRONG: the disk cannot be read: {error}"),
+        Err(error) => log!("reads: WRONG: the disk cannot be read: {error}"),
     }
 }
 

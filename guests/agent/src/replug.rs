@@ -2,7 +2,7 @@
 //! CPUs taken away from the running kernel and given back to it (Linux Documentation/core-api/cpu_hotplug.rst),
 //! while others compute.
 
-use crate::{say, stress};
+use crate::{log, stress};
 use std::fs;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,11 +10,11 @@ use std::thread;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// Takes each CPU but the first away and gives it back, so many times over, and says what came of it.
+/// Takes each CPU but the first away and gives it back, so many times over, and prints the outcome.
 pub fn run(times: u64) {
     let cpus = match stress::cpus() {
         Ok(cpus) => cpus,
-        Err(error) => return say!("replug: WRONG: {error}"),
+        Err(error) => return log!("replug: WRONG: {error}"),
     };
     let is_over = AtomicBool::new(false);
     let result = thread::scope(|scope| {
@@ -26,8 +26,8 @@ pub fn run(times: u64) {
         result
     });
     match result {
-        Ok(()) => say!("replug: {} CPUs off and on {times} times", cpus.len() - 1),
-        Err(error) => say!("replug: WRONG: {error}"),
+        Ok(()) => log!("replug: {} CPUs off and on {times} times", cpus.len() - 1),
+        Err(error) => log!("replug: WRONG: {error}"),
     }
 }
 
@@ -43,7 +43,7 @@ fn set_online(cpu: usize, wanted: bool) -> Result<(), String> {
     let digit = if wanted { "1" } else { "0" };
     fs::write(&path, digit).map_err(|error| format!("{path} does not take {digit}: {error}"))?;
     let found = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-    if found.trim() == digit { Ok(()) } else { Err(format!("{path} says {found:?}, not {digit}")) }
+    if found.trim() == digit { Ok(()) } else { Err(format!("{path} reads {found:?}, not {digit}")) }
 }
 
 fn compute(is_over: &AtomicBool) {

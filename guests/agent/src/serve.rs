@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The other end of other guests' connections: what comes is sent back.
 
-use crate::{say, stream};
+use crate::{log, stream};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::thread;
@@ -14,19 +14,19 @@ const PIECE_BYTES: usize = 64 << 10;
 pub fn start(own: SocketAddrV4) {
     thread::spawn(move || {
         if let Err(error) = stream::set_up(*own.ip()).and_then(|()| listen(own)) {
-            say!("serve: WRONG: {own}: {error}");
+            log!("serve: WRONG: {own}: {error}");
         }
     });
 }
 
 fn listen(own: SocketAddrV4) -> Result<(), String> {
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, own.port())).map_err(|error| error.to_string())?;
-    say!("serve: {own} listens");
+    log!("serve: {own} listens");
     for connection in listener.incoming() {
         let connection = connection.map_err(|error| error.to_string())?;
         thread::spawn(move || {
             let ended = connection.set_nodelay(true).and_then(|()| send_back(connection));
-            say!("serve: WRONG: a connection has ended: {ended:?}");
+            log!("serve: WRONG: a connection has ended: {ended:?}");
         });
     }
     Ok(())

@@ -6,7 +6,7 @@
 //! |batonudp|number  |   both numbers are little-endian
 //! ```
 
-use crate::say;
+use crate::log;
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -15,7 +15,7 @@ use std::process::Command;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-/// What a datagram begins with.
+/// The first bytes of a datagram.
 const MAGIC: &[u8; 8] = b"batonudp";
 const INTERFACES: &str = "/sys/class/net";
 /// Longest wait for an interface, and for its cable.
@@ -29,7 +29,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 pub fn start(own: Ipv4Addr, to: SocketAddrV4) {
     thread::spawn(move || {
         if let Err(error) = set_up(own).and_then(|()| send(own, to)) {
-            say!("stream: WRONG: {error}");
+            log!("stream: WRONG: {error}");
         }
     });
 }
@@ -45,7 +45,7 @@ pub fn set_up(own: Ipv4Addr) -> Result<(), String> {
     let carrier = format!("{INTERFACES}/{name}/carrier");
     let has_cable = || (fs::read_to_string(&carrier).ok()?.trim() == "1").then_some(());
     wait_for(has_cable).ok_or_else(|| format!("{name} has no link"))?;
-    say!("stream: {name} has {own}");
+    log!("stream: {name} has {own}");
     Ok(())
 }
 
@@ -74,7 +74,7 @@ fn send(own: Ipv4Addr, to: SocketAddrV4) -> Result<(), String> {
         let now = Instant::now();
         sending.catch_up(now, |bytes| socket.send_to(bytes, to).map(drop));
         if let Some(report) = sending.take_report(now) {
-            say!("{report}");
+            log!("{report}");
         }
         sleep(sending.due.saturating_duration_since(Instant::now()));
     }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All CPUs busy with each other, as a machine whose interrupts between CPUs get lost or come late would
-//! not survive.
+//! All CPUs busy with each other: a machine that loses or delays interrupts between CPUs would not survive that.
 //!
 //! On each CPU, bound to it, run three threads: one computes and checks what it has computed, one makes all
 //! others pass a memory barrier (membarrier(2), private and expedited: an interrupt to every CPU that runs this
 //! process), and one passes a ball to the next CPU's by a futex, which wakes it up where it sleeps.
 
-use crate::say;
+use crate::log;
 use rustix::thread::futex::{self, Flags};
 use rustix::thread::{
     CpuSet, MembarrierCommand, Timespec, membarrier, sched_getaffinity, sched_getcpu, sched_setaffinity,
@@ -20,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Time for which a thread waits for the ball before it counts as lost: a starved CPU is slow, but not that slow.
 const BALL_LOST_AFTER: Duration = Duration::from_secs(30);
 /// Interval at which it checks meanwhile whether all is over.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Counts of all threads.
 #[derive(Default)]
@@ -31,24 +30,24 @@ struct Counts {
     wrong: AtomicU64,
 }
 
-/// Stresses every CPU for so long, and says what came of it.
+/// Stresses every CPU for so long, and prints the outcome.
 pub fn run(time: Duration) {
     let cpus = match cpus() {
         Ok(cpus) => cpus,
-        Err(error) => return say!("stress: WRONG: {error}"),
+        Err(error) => return log!("stress: WRONG: {error}"),
     };
     let start = Instant::now();
     let counts = Counts::default();
     let complaints = on_all(&cpus, start + time, &counts);
     let [rounds, barriers, passes, wrong] =
         [&counts.rounds, &counts.barriers, &counts.passes, &counts.wrong].map(|count| count.load(Ordering::Relaxed));
-    complaints.iter().for_each(|complaint| say!("stress: WRONG: {complaint}"));
+    complaints.iter().for_each(|complaint| log!("stress: WRONG: {complaint}"));
     if wrong != 0 || rounds == 0 || barriers == 0 || passes == 0 {
-        say!("stress: WRONG: {wrong} wrong of {rounds} rounds, {barriers} barriers, {passes} passes");
+        log!("stress: WRONG: {wrong} wrong of {rounds} rounds, {barriers} barriers, {passes} passes");
     }
     let count = cpus.len();
     let ms = start.elapsed().as_millis();
-    say!("stress: {count} CPUs, {rounds} rounds, {barriers} barriers, {passes} passes in {ms} ms");
+    log!("stress: {count} CPUs, {rounds} rounds, {barriers} barriers, {passes} passes in {ms} ms");
 }
 
 /// The CPUs that this process may run on.
@@ -67,9 +66,9 @@ pub fn bind(cpu: usize) -> Result<(), String> {
 }
 
 fn on_all(cpus: &[usize], end: Instant, counts: &Counts) -> Vec<String> {
-    let told = |what: &str, error: &dyn Display| format!("{what}: {error}");
+    let complaint = |what: &str, error: &dyn Display| format!("{what}: {error}");
     if let Err(error) = membarrier(MembarrierCommand::RegisterPrivateExpedited) {
-        return vec![told("membarrier", &error)];
+        return vec![complaint("membarrier", &error)];
     }
     // One ball for each neighbourhood of two: even numbers are the first's turn.
     let balls: Vec<AtomicU32> = cpus.iter().map(|_| AtomicU32::new(0)).collect();
@@ -131,9 +130,10 @@ fn pass(ball: &AtomicU32, parity: u32, end: Instant, counts: &Counts) -> Result<
         } else if had_at.elapsed() > BALL_LOST_AFTER {
             return Err(format!("ball {number} never came"));
         } else {
-            let look = Timespec { tv_sec: 0, tv_nsec: i64::from(LOOK.subsec_nanos()) };
-            // It has changed, somebody has woken us, or the time is over: whatever it is, the loop looks.
-            let _ = futex::wait(ball, Flags::PRIVATE, number, Some(&look));
+            let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(CHECK_INTERVAL.subsec_nanos()) };
+            // It has changed, another thread has woken this one, or the time is over: the loop checks again in each
+            // case.
+            let _ = futex::wait(ball, Flags::PRIVATE, number, Some(&timeout));
         }
     }
     Ok(())

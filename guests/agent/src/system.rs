@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Requests of process 1 to the kernel: file systems, and the end.
 
-use crate::say;
+use crate::log;
 use rustix::fs::sync;
 use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, reboot};
@@ -29,7 +29,7 @@ pub fn mount_all() -> Vec<String> {
 pub fn show_errors_only() {
     const UP_TO_ERRORS: &str = "4";
     if let Err(error) = fs::write("/proc/sys/kernel/printk", UP_TO_ERRORS) {
-        say!("baton-agent: the kernel goes on to print everything: {error}");
+        log!("baton-agent: the kernel goes on to print everything: {error}");
     }
 }
 
@@ -45,27 +45,27 @@ pub fn restart() -> ! {
 
 /// Makes the kernel panic; returns when it would not.
 pub fn panic_kernel() {
-    say!("baton-agent: panicking, as asked");
+    log!("baton-agent: panicking, as asked");
     if let Err(error) = fs::write("/proc/sysrq-trigger", "c") {
-        say!("baton-agent: the kernel has no sysrq trigger to panic by: {error}");
+        log!("baton-agent: the kernel has no sysrq trigger to panic by: {error}");
     }
 }
 
 /// Makes the kernel show what every CPU does; those that compute are ordered to by an NMI.
 pub fn show_backtraces() {
     if let Err(error) = fs::write("/proc/sysrq-trigger", "l") {
-        say!("baton-agent: the kernel has no sysrq trigger to ask for backtraces: {error}");
+        log!("baton-agent: the kernel has no sysrq trigger to ask for backtraces: {error}");
     }
-    say!("baton-agent: backtraces shown");
+    log!("baton-agent: backtraces shown");
 }
 
 /// A shell on the console, until it ends.
 pub fn shell() {
-    say!("baton-agent: a shell; 'exit' ends it");
+    log!("baton-agent: a shell; 'exit' ends it");
     let ended = Command::new("/bin/busybox").args(["setsid", "cttyhack", "sh"]).env("PATH", "/bin:/sbin").status();
     match ended {
-        Ok(status) => say!("baton-agent: the shell ended, {status}"),
-        Err(error) => say!("baton-agent: no shell in this initramfs: {error}"),
+        Ok(status) => log!("baton-agent: the shell ended, {status}"),
+        Err(error) => log!("baton-agent: no shell in this initramfs: {error}"),
     }
 }
 
@@ -77,10 +77,10 @@ pub fn wait() -> ! {
 }
 
 fn end(mode: RebootCommand, doing: &str) -> ! {
-    say!("baton-agent: {doing}");
+    log!("baton-agent: {doing}");
     sync();
     if let Err(error) = reboot(mode) {
-        say!("baton-agent: the kernel refused: {error}");
+        log!("baton-agent: the kernel refused: {error}");
     }
     wait()
 }

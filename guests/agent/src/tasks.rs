@@ -3,7 +3,7 @@
 
 use crate::options::Task;
 use crate::{
-    busy, churn, disk, dmi, drivers, echo, hvc, machine, plugged, power_key, print, random, reads, replug, say, serve,
+    busy, churn, disk, dmi, drivers, echo, hvc, log, machine, plugged, power_key, print, random, reads, replug, serve,
     stream, stress, system, virtual_functions, vsock,
 };
 use std::hint::black_box;
@@ -30,7 +30,7 @@ pub fn run(task: Task) {
         Task::Heartbeat { period, count } => heartbeat(period, count),
         Task::Stress(time) => stress::run(time),
         Task::Replug(times) => replug::run(times),
-        Task::Steal => say!("steal: {} ms", machine::stolen_ms().map_or("unknown".to_owned(), |ms| ms.to_string())),
+        Task::Steal => log!("steal: {} ms", machine::stolen_ms().map_or("unknown".to_owned(), |ms| ms.to_string())),
         Task::Quiet => system::show_errors_only(),
         Task::Backtrace => system::show_backtraces(),
         Task::Disk(mebibytes) => disk::start(mebibytes),
@@ -45,13 +45,13 @@ pub fn run(task: Task) {
         Task::VsockServe(port) => vsock::start_serve(port),
         Task::VsockCrowd { cid, port, times } => vsock::crowd(cid, port, times),
         Task::Random(period) => random::start(period),
-        Task::Flags => say!("flags: {} end", machine::flags()),
+        Task::Flags => log!("flags: {} end", machine::flags()),
         Task::PowerKey(answer) => power_key::start(answer),
         Task::Dmi(period) => dmi::start(period),
         Task::SecondConsole(period) => hvc::start(period),
         Task::Print(console, kibibytes) => print::run(console, kibibytes),
         Task::Wait => {
-            say!("baton-agent: waiting");
+            log!("baton-agent: waiting");
             system::wait()
         }
     }
@@ -66,8 +66,8 @@ fn memory_test() {
     let wrong = pieces.iter().enumerate().map(|(piece, words)| wrong_words(piece, words)).sum::<usize>();
     let mebibytes = (count * PIECE_WORDS * 8) >> 20;
     match wrong {
-        0 => say!("memtest: {mebibytes} MiB written and read back"),
-        wrong => say!("memtest: WRONG: {wrong} words of {mebibytes} MiB read back otherwise than written"),
+        0 => log!("memtest: {mebibytes} MiB written and read back"),
+        wrong => log!("memtest: WRONG: {wrong} words of {mebibytes} MiB read back otherwise than written"),
     }
 }
 
@@ -88,7 +88,7 @@ fn compute(time: Duration) {
         black_box((0..1000).fold(0, |sum: u64, word| sum ^ pattern(0, word)));
         rounds += 1;
     }
-    say!("compute: {rounds} rounds in {} ms", start.elapsed().as_millis());
+    log!("compute: {rounds} rounds in {} ms", start.elapsed().as_millis());
 }
 
 /// A numbered line at every period, with how late it comes: a guest that was paused sees it here.
@@ -99,7 +99,7 @@ fn heartbeat(period: Duration, count: Option<u64>) {
         due += period;
         sleep(due.saturating_duration_since(Instant::now()));
         let late = due.elapsed();
-        say!("heartbeat {beat} uptime={} late_us={}", machine::uptime(), late.as_micros());
+        log!("heartbeat {beat} uptime={} late_us={}", machine::uptime(), late.as_micros());
         if late > period {
             due = Instant::now();
         }

@@ -2,7 +2,7 @@
 //! Virtual functions of the first physical one that can have any (SR-IOV): enabled by its driver, whose network card is
 //! brought up before. The registers are abused first, past the driver.
 
-use crate::{say, stream};
+use crate::{log, stream};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::net::Ipv4Addr;
@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
 const DEVICES: &str = "/sys/bus/pci/devices";
-/// Where a guest's capability is, and registers in it: control, NumVFs, the first base address register.
+/// The offset of a guest's capability, and of registers in it: control, NumVFs, the first base address register.
 const CAPABILITY: u64 = 0x100;
 const CONTROL: u64 = CAPABILITY + 0x08;
 const NUMBER: u64 = CAPABILITY + 0x10;
@@ -19,8 +19,8 @@ const FIRST_BAR: u64 = CAPABILITY + 0x24;
 /// Enables so many.
 pub fn enable(number: u64) {
     match try_enable(number) {
-        Ok(text) => say!("sriov: {text}"),
-        Err(error) => say!("sriov: WRONG: {error}"),
+        Ok(text) => log!("sriov: {text}"),
+        Err(error) => log!("sriov: WRONG: {error}"),
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tasks `echo` and `serve` over virtio sockets: another guest of the same host, or the host, is the other end.
 
-use crate::{echo, say, serve};
+use crate::{echo, log, serve};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io;
 use std::thread::{self, sleep};
@@ -23,16 +23,16 @@ const ANY_CID: u32 = u32::MAX;
 pub fn start_echo(cid: u32, port: u32) {
     thread::spawn(move || {
         if let Err(error) = connect(cid, port, CONNECT_LIMIT).and_then(echo::run) {
-            say!("echo: WRONG: vsock {cid}:{port}: {error}");
+            log!("echo: WRONG: vsock {cid}:{port}: {error}");
         }
     });
 }
 
-/// Sends back what connections bring, for ever, beside the tasks that follow.
+/// Sends back what connections send, for ever, beside the tasks that follow.
 pub fn start_serve(port: u32) {
     thread::spawn(move || {
         if let Err(error) = listen(port) {
-            say!("serve: WRONG: vsock port {port}: {error}");
+            log!("serve: WRONG: vsock port {port}: {error}");
         }
     });
 }
@@ -51,10 +51,10 @@ pub fn crowd(cid: u32, port: u32, times: u64) {
         }
     }
     let reason = reason.map_or("none".to_owned(), |reason| reason.to_string());
-    say!("crowd: vsock {cid}:{port}: open={} refused={refused} reason={reason}", open.len());
+    log!("crowd: vsock {cid}:{port}: open={} refused={refused} reason={reason}", open.len());
     for connection in open {
         if let Err(error) = connection.set_linger(Some(CLOSE_LIMIT)) {
-            say!("crowd: WRONG: a connection cannot wait for its end: {error}");
+            log!("crowd: WRONG: a connection cannot wait for its end: {error}");
         }
     }
 }
@@ -78,12 +78,12 @@ fn listen(port: u32) -> io::Result<()> {
     let listener = Socket::new(Domain::VSOCK, Type::STREAM, None)?;
     listener.bind(&SockAddr::vsock(ANY_CID, port))?;
     listener.listen(BACKLOG)?;
-    say!("serve: vsock port {port} listens");
+    log!("serve: vsock port {port} listens");
     loop {
         let (connection, _) = listener.accept()?;
         thread::spawn(move || {
             let ended = serve::send_back(connection);
-            say!("serve: a vsock connection has ended: {ended:?}");
+            log!("serve: a vsock connection has ended: {ended:?}");
         });
     }
 }

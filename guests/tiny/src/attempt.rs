@@ -69,7 +69,7 @@ pub const GENERAL_PROTECTION: u8 = 13;
 /// #PF
 pub const PAGE_FAULT: u8 = 14;
 
-/// Does something that may raise an exception. What it owned at that moment is never dropped.
+/// Does something that may raise an exception. Values that it owned at that moment are never dropped.
 pub fn attempt<T>(action: impl FnOnce() -> T) -> Result<T, Exception> {
     unsafe extern "C" fn call<T, F: FnOnce() -> T>(cell: *mut u8) {
         let cell = cell.cast::<(Option<F>, Option<T>)>();

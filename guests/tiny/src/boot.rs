@@ -121,12 +121,12 @@ unsafe extern "C" {
 /// Address of the loader's information.
 static INFORMATION: AtomicU32 = AtomicU32::new(0);
 
-/// Keeps the address of the loader's information, before anybody asks for what is in it.
+/// Keeps the address of the loader's information, before its fields are read.
 pub fn install(information: u32) {
     INFORMATION.store(information, Ordering::Relaxed);
 }
 
-/// A field of the information, if its flag says that it is there.
+/// A field of the information, if its flag is set.
 fn field(flag: u32, offset: usize) -> Option<u32> {
     let information = INFORMATION.load(Ordering::Relaxed) as usize;
     let field = |offset: usize| (information + offset) as *const u32;
@@ -135,8 +135,8 @@ fn field(flag: u32, offset: usize) -> Option<u32> {
     (flags & 1 << flag != 0).then_some(value)
 }
 
-/// Memory that is nobody's: from behind the program to the end of what follows 1 MiB without a hole, in whole pages.
-/// Empty when the loader does not state how much there is.
+/// Free memory: from behind the program to the end of what follows 1 MiB without a hole, in whole pages. Empty when the
+/// loader does not state how much there is.
 pub fn free_memory() -> Range<u64> {
     const PAGE_BYTES: u64 = 4096;
     let start = (&raw const tiny_image_end as u64).next_multiple_of(PAGE_BYTES);
@@ -148,7 +148,7 @@ pub fn free_memory() -> Range<u64> {
 pub fn command_line() -> &'static str {
     let Some(address) = field(2, 16) else { return "" };
     let text = address as usize as *const u8;
-    // SAFETY: flag 2 says that a zero-terminated text is at the address; no more than 4 KiB from there are checked,
+    // SAFETY: flag 2 states that a zero-terminated text is at the address; no more than 4 KiB from there are checked,
     // all mapped, and nothing writes there after the loader.
     let bytes = unsafe { slice::from_raw_parts(text, COMMAND_LINE_LIMIT) };
     let length = bytes.iter().position(|&byte| byte == 0).unwrap_or(0);

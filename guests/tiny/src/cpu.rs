@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The instructions the guests are made of.
 //!
-//! These are safe functions although they can bring the guest down: that is for the guest to decide. The one thing they
-//! must not do is break what the compiler takes for granted, and each block says why it does not.
+//! These are safe functions although they can crash the guest: that is for the guest to decide. The one thing they must
+//! not do is break what the compiler takes for granted, and each block states why it does not.
 
 use core::arch::asm;
 use core::arch::x86_64::{__cpuid_count, _rdtsc};

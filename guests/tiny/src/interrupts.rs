@@ -65,7 +65,7 @@ tiny_vector_common:
     add rsp, 8
     iretq
 
-    // The timed handler: acknowledge, say that it ran, return.
+    // The timed handler: acknowledges, notes that it ran, returns.
     .balign 16
 tiny_timed_vector:
     push rax
@@ -109,7 +109,7 @@ pub fn install() {
     let stubs = &raw const tiny_vectors as u64;
     let table = TABLE.0.get();
     for vector in 0..256 {
-        // SAFETY: one CPU, interrupts off: nobody else checks the table; the index is below its length.
+        // SAFETY: one CPU, interrupts off: no other code reads the table; the index is below its length.
         unsafe { (*table)[vector] = gate(stubs + 16 * vector as u64) };
     }
     load_table();
@@ -128,7 +128,7 @@ pub fn hook(vector: u8, function: fn(u64)) {
 
 /// Gives [`TIMED_VECTOR`] its short handler, which knows x2APIC mode only.
 pub fn install_timed() {
-    // SAFETY: one CPU, and called with interrupts off: nobody else checks the table.
+    // SAFETY: one CPU, and called with interrupts off: no other code reads the table.
     unsafe { (*TABLE.0.get())[TIMED_VECTOR as usize] = gate(&raw const tiny_timed_vector as u64) };
 }
 
@@ -140,7 +140,7 @@ pub fn handler(vector: u8) -> u64 {
 /// Gives a vector the first stack of the task state segment's interrupt stack table (AMD APM vol. 2, section 8.9.4),
 /// which [`crate::user::allow`] has set up.
 pub fn use_interrupt_stack(vector: u8) {
-    // SAFETY: one CPU, and called with interrupts off: nobody else checks the table.
+    // SAFETY: one CPU, and called with interrupts off: no other code reads the table.
     unsafe { (*TABLE.0.get())[vector as usize][0] |= 1 << 32 };
 }
 

@@ -12,7 +12,7 @@
 //! ```
 #![no_std]
 // A guest is the program of a machine of its own, not part of the host: to touch ports, registers and page tables is
-// its whole purpose, and what it breaks is its own.
+// its whole purpose, and it can break nothing but itself.
 #![allow(unsafe_code)]
 
 pub mod answers;

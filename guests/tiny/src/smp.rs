@@ -17,7 +17,7 @@ use crate::{apic, cpu, interrupts};
 
 /// CPUs there is room for.
 pub const MOST: usize = 16;
-/// The page that others start in: below 64 KiB, and nobody's (a Multiboot loader's structures are elsewhere).
+/// The page that others start in: below 64 KiB, and unused (a Multiboot loader's structures are elsewhere).
 const START_PAGE: u64 = 0x3000;
 const STACK_BYTES: usize = 16 * 1024;
 /// The interrupt that ends a CPU's sleep.
@@ -113,7 +113,7 @@ pub fn starts(cpu: usize) -> u32 {
 /// Puts the code in place that others start with. Before any start-up interrupt.
 pub fn prepare() {
     let (start, end) = (&raw const tiny_other_start, &raw const tiny_other_start_end);
-    // SAFETY: the page is nobody's, all of the first 4 GiB is mapped, and the code is shorter than a page.
+    // SAFETY: the page is unused, all of the first 4 GiB is mapped, and the code is shorter than a page.
     unsafe { ptr::copy_nonoverlapping(start, START_PAGE as *mut u8, end as usize - start as usize) };
 }
 
@@ -169,7 +169,7 @@ extern "C" fn main_of_other(number: u32) -> ! {
     apic::enable_here();
     STARTS[number].fetch_add(1, Ordering::Release);
     loop {
-        // Interrupts are off: a wake-up that comes after this look ends the sleep.
+        // Interrupts are off: a wake-up that comes after this check ends the sleep.
         match WORK[number].load(Ordering::Acquire) {
             0 => cpu::sleep_until_interrupt(),
             work => {

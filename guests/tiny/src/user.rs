@@ -67,7 +67,7 @@ pub fn allow() {
     let limit = (size_of::<[u32; 26]>() - 1) as u64;
     let (task, stack) = (&raw const TASK_STATE as u64, top(&raw const KERNEL_STACK));
     let low = limit | (task & 0xff_ffff) << 16 | 0x89 << 40 | (task >> 24 & 0xff) << 56;
-    // SAFETY: one CPU, interrupts off: nobody else checks these tables, and no reference to them exists. The
+    // SAFETY: one CPU, interrupts off: no other code reads these tables, and no reference to them exists. The
     // descriptors that are loaded already stay as they are. Nothing more of the first pages can break than the program
     // itself may.
     unsafe {
@@ -116,7 +116,7 @@ fn load_tables() {
 
 /// RDPMC at level 3, after [`allow`]: the counter's value, or the exception that came instead.
 pub fn read_counter(counter: u32) -> Result<u64, Exception> {
-    // SAFETY: the stack is nobody else's; the attempt takes the way back from the exception.
+    // SAFETY: no other code uses the stack; the attempt takes the way back from the exception.
     let ended = attempt(|| unsafe { tiny_user_rdpmc(counter, top(&raw const USER_STACK)) });
     // SAFETY: level 0's data segment; an exception from level 3 leaves none in SS.
     unsafe { asm!("mov ss, {:x}", in(reg) DATA, options(nostack, preserves_flags)) };

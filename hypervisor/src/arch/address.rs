@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The host's address space.
 //!
-//! | from | what | rights |
+//! | from | mapping | rights |
 //! |---|---|---|
 //! | `0xffff_8000_0000_0000` | direct map: all memory but the image | RW, never X |
 //! | `0xffff_c000_0000_0000` | stacks, a guard page under each | RW, never X |

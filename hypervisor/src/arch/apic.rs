@@ -35,7 +35,7 @@ pub enum NotChosen {
 /// and those with identifiers above 254 could not follow.
 ///
 /// # Errors
-/// What was asked for cannot be; the mode that is used instead is [`mode`]'s.
+/// The wanted mode is not possible; [`mode`] returns the one that is used instead.
 pub fn choose(wanted: Option<Mode>) -> Result<(), NotChosen> {
     let has_x2apic = cpu::cpuid(1, 0).ecx & (1 << 21) != 0;
     // SAFETY: every x86-64 CPU has the register; reading it has no effect.
@@ -114,8 +114,8 @@ pub fn end_all_interrupts() {
     }
 }
 
-/// Returns the lowest of these vectors whose interrupt is pending at the calling CPU's local APIC (its interrupt
-/// request register).
+/// Returns the lowest of these vectors that is pending at the calling CPU's local APIC (its interrupt request
+/// register).
 #[cfg(feature = "faults")]
 pub fn pending(vectors: core::ops::RangeInclusive<u8>) -> Option<u8> {
     const WORD_BITS: u8 = 32;
@@ -135,7 +135,7 @@ pub fn prepare_timer(tsc_deadline: bool) {
     write(number::LVT_TIMER, u32::from(vector::TIMER) | mode);
 }
 
-/// Masks the timer, so that the calling CPU, which leaves the host, is interrupted by nobody but through INIT.
+/// Masks the timer, so that only INIT interrupts the calling CPU, which leaves the host.
 pub fn mask_timer() {
     write(number::LVT_TIMER, LVT_MASKED);
 }

@@ -48,7 +48,7 @@ pvh_start:
     jmp boot_common
 
 multiboot2_start:
-    mov esi, eax                // the loader says which Multiboot it speaks
+    mov esi, eax                // the Multiboot version of the loader
     find_image
 boot_common:
     cli

@@ -98,7 +98,7 @@ fn read_own_note() {
     let linked = (&raw const NOTE.newest) as u64;
     let at = DIRECT_MAP + image::physical_of_linked(linked);
     // SAFETY: the slot is below 4 GiB, which these tables show at the direct map; notes are aligned to four bytes, and
-    // nobody writes them.
+    // are never written.
     NEWEST_VERSION.store(unsafe { (at as *const u32).read_volatile() }, Ordering::Relaxed);
 }
 
@@ -125,7 +125,7 @@ pub fn mark_stack_end() {
 
 /// Returns whether the boot stack has stayed within its bounds since its end was marked.
 pub fn is_stack_end_intact() -> bool {
-    // SAFETY: the CPU that runs on the stack has marked this word, and nobody else reads it.
+    // SAFETY: the CPU that runs on the stack has marked this word, and no other code reads it.
     unsafe { (&raw const boot_stack_bottom).read_volatile() == STACK_END }
 }
 
@@ -152,7 +152,7 @@ pub fn root() -> u64 {
 }
 
 /// Notes that the image lies in the slot at `start`, and fills its boot page tables as `boot.S` does for an image that
-/// a loader put there: the first 4 GiB at 0 and at the direct map, and the image, whose slot has `bytes` bytes.
+/// a loader put there: the first 4 GiB at 0 and at the direct map, and the image, in its slot of `bytes` bytes.
 pub fn note_slot(start: PhysAddr, bytes: u64) {
     const TABLE: u64 = 0b11;
     const LARGE_PAGE: u64 = 0x83;
@@ -163,8 +163,8 @@ pub fn note_slot(start: PhysAddr, bytes: u64) {
     let physical = |symbol: *const u8| image::physical(symbol as u64);
     let (pml4, pdpt, high) = (&raw const boot_pml4, &raw const boot_pdpt, &raw const boot_pdpt_high);
     let low = &raw const boot_directories;
-    // SAFETY: the symbols are whole tables of the image's own data, which nobody uses yet; every index is below their
-    // length.
+    // SAFETY: the symbols are whole tables of the image's own data, which are not in use yet; every index is below
+    // their length.
     unsafe {
         for index in 0..2048 {
             table(low).add(index).write((index as u64 * LARGE_BYTES) | LARGE_PAGE);

@@ -43,7 +43,7 @@ fn read_all() -> [u8; TIME_REGISTERS] {
 }
 
 fn read(register: u8) -> u8 {
-    // SAFETY: the CMOS clock's ports on every PC; the index port is used by nobody else.
+    // SAFETY: the CMOS clock's ports on every PC; no other code uses the index port.
     unsafe {
         port::write_u8(0x70, register);
         port::read_u8(0x71)

@@ -13,8 +13,8 @@ use super::{apic, cpu};
 /// Of the widest CPU that there can be: 16 selects and counters.
 const LAST_COUNTER: u32 = SELECT + 31;
 const LAST_LEGACY_COUNTER: u32 = LEGACY_COUNTER + LEGACY_COUNTERS as u32 - 1;
-/// Some ten microseconds at least.
-const PAUSES_OF_A_LOOK: u32 = 1000;
+/// Length of the probe's wait in PAUSE instructions: some ten microseconds at least.
+const PAUSES_PER_PROBE: u32 = 1000;
 
 /// The calling CPU's.
 const REGISTERS: Registers = Registers { read, write };
@@ -51,7 +51,7 @@ pub fn detect() -> Result<&'static Description, Unusable> {
         let found = cpu::cpuid(leaf, 0);
         [found.eax, found.ebx, found.ecx, found.edx]
     })?;
-    let wait = || (0..PAUSES_OF_A_LOOK).for_each(|_| cpu::pause());
+    let wait = || (0..PAUSES_PER_PROBE).for_each(|_| cpu::pause());
     probe(&mut { REGISTERS }, &description, wait)?;
     Ok(DESCRIPTION.call_once(|| description))
 }

@@ -77,8 +77,8 @@ impl<T: Sync + 'static> CpuLocal<T> {
     #[inline]
     pub fn mine(&'static self) -> &'static T {
         let area: u64;
-        // SAFETY: GS points at an area, whose first word is its address, from `PerCpu::install` on; nothing that runs
-        // before that calls this (as `PerCpu::current`).
+        // SAFETY: GS points at an area, which has its address in its first word, from `PerCpu::install` on; nothing
+        // that runs before that calls this (as `PerCpu::current`).
         unsafe { asm!("mov {}, gs:[0]", out(reg) area, options(nostack, preserves_flags, readonly)) };
         self.within(area)
     }
@@ -151,8 +151,8 @@ fn bytes() -> u64 {
 }
 
 fn fill(area: u64) {
-    // SAFETY: the area has the section's length, is nobody's yet, and is aligned as the section is. Nothing has changed
-    // the section, so each copy is a variable's initial value.
+    // SAFETY: the area has the section's length, is not in use yet, and is aligned as the section is. Nothing has
+    // changed the section, so each copy is a variable's initial value.
     unsafe { core::ptr::copy_nonoverlapping(percpu_start() as *const u8, area as *mut u8, bytes() as usize) };
     HEAD.within(area).area.store(area, Ordering::Relaxed);
 }

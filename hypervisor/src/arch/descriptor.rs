@@ -47,7 +47,7 @@ struct Tables {
 }
 
 impl Tables {
-    /// Fills the GDT, whose descriptor of the TSS has the address at which the TSS is now.
+    /// Fills the GDT. Its descriptor of the TSS has the present address of the TSS.
     fn describe(&'static self) {
         let words = match Descriptor::tss_segment(&self.tss) {
             Descriptor::SystemSegment(low, high) => [0, CODE_DESCRIPTOR, DATA_DESCRIPTOR, low, high],

@@ -18,7 +18,7 @@ const END: u64 = address::DEVICES + (8 << 40);
 /// A PC's fixed devices have ports below.
 const FIRST_PCI_PORT: u16 = 0x1000;
 
-/// Ranges that are mapped. They stay so: a function's next owner finds them mapped, and no CPU has to forget one.
+/// Ranges that are mapped. They stay so: a function's next owner finds them mapped, and no CPU has to flush one.
 static MAPPED: Mutex<Mapped> = Mutex::new(Mapped { next: FIRST, ranges: Vec::new() });
 
 struct Mapped {
@@ -45,7 +45,7 @@ impl DeviceMemory {
         Ok(Self { at: at + (range.start().0 - pages.start().0), bytes: range.bytes() })
     }
 
-    /// Reads; a multiple of the size. What lies outside reads as ones.
+    /// Reads at a multiple of the size. Outside of the range all bits are one.
     pub fn read(self, offset: u64, size: AccessSize) -> u64 {
         let Some(at) = self.address(offset, size) else { return size.mask() };
         // SAFETY: inside of the range, which is mapped uncached for ever, and aligned. A function's owner reads it, or
@@ -60,10 +60,10 @@ impl DeviceMemory {
         }
     }
 
-    /// Writes, likewise. What lies outside is not written.
+    /// Writes, likewise. Outside of the range nothing is written.
     pub fn write(self, offset: u64, size: AccessSize, value: u64) {
         let Some(at) = self.address(offset, size) else { return };
-        // SAFETY: as in `read`. What the function does then is bounded by its IOMMU.
+        // SAFETY: as in `read`. The IOMMU bounds what the function does then.
         unsafe {
             match size {
                 AccessSize::Byte => (at as *mut u8).write_volatile(value as u8),
@@ -95,7 +95,7 @@ impl DevicePorts {
         if is_possible { Some(Self { first, count }) } else { None }
     }
 
-    /// Reads; a multiple of the size, which is at most four bytes. What lies outside reads as ones.
+    /// Reads at a multiple of the size, which is at most four bytes. Outside of the range all bits are one.
     pub fn read(self, offset: u64, size: AccessSize) -> u64 {
         let Some(port) = self.port(offset, size) else { return size.mask() };
         // SAFETY: a function's port, which its owner reads, or the host does for it.
@@ -108,10 +108,10 @@ impl DevicePorts {
         }
     }
 
-    /// Writes, likewise. What lies outside is not written.
+    /// Writes, likewise. Outside of the range nothing is written.
     pub fn write(self, offset: u64, size: AccessSize, value: u64) {
         let Some(port) = self.port(offset, size) else { return };
-        // SAFETY: as in `read`. What the function does then is bounded by its IOMMU.
+        // SAFETY: as in `read`. The IOMMU bounds what the function does then.
         unsafe {
             match size {
                 AccessSize::Byte => port::write_u8(port, value as u8),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Vectors of each CPU for interrupts of PCI functions that guests have. The handler only notes that one has come; the
-//! CPU's loop takes it from there. That way one that comes while an image takes over waits until the image knows whose
-//! it is.
+//! CPU's loop takes it from there. That way one that comes while an image takes over waits until the image knows its
+//! function.
 
 use core::ops::RangeInclusive;
 use core::sync::atomic::{AtomicU64, Ordering};

@@ -7,7 +7,7 @@ use units::{PageSize, PhysRange};
 use super::address::DIRECT_MAP;
 use super::memory::FRAMES;
 
-/// Whole frames, which nobody else has.
+/// Whole frames, with no other owner.
 #[derive(Debug)]
 pub struct DmaMemory(FrameRange);
 
@@ -32,7 +32,7 @@ impl DmaMemory {
         }
     }
 
-    /// A function may reach it for ever: nobody else is given it.
+    /// Keeps the memory for good: a function may reach it for ever, so it gets no other owner.
     pub fn keep_for_good(self) {
         self.0.leak();
     }

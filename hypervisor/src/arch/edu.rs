@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! QEMU's `edu`, which transfers wherever it is told (QEMU 7.2, docs/specs/edu.txt), in the test image only.
+//! QEMU's `edu`, which transfers to any address (QEMU 7.2, docs/specs/edu.txt), in the test image only.
 
 use pci::{Bdf, ConfigSpace};
 
@@ -62,7 +62,7 @@ fn map(bar: u64) -> Result<(), MemoryError> {
 
 fn write_config(place: Bdf, register: u16, value: u32) {
     let word = 1 << 31 | u32::from(place.requester()) << 8 | u32::from(register);
-    // SAFETY: address and data port of configuration space, which nobody else uses while the host starts.
+    // SAFETY: address and data port of configuration space, which no other code uses while the host starts.
     unsafe {
         port::write_u32(0xcf8, word);
         port::write_u32(0xcfc, value);

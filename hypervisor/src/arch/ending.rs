@@ -28,11 +28,11 @@ const ACTIVE_LOW: u32 = 1 << 29;
 
 /// The CPU that ends the host, if any does, and those that have stopped.
 pub static ENDING: Ending = Ending::new();
-/// The epitaph's memory is mapped and nobody else's.
+/// The epitaph's memory is mapped and has no other user.
 static HAS_EPITAPH: AtomicBool = AtomicBool::new(false);
 /// Inputs of COM1 and COM2: flags, I/O APIC, input.
 static UART_INPUTS: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
-/// Where their interrupts are remapped: what sends them when the host ends.
+/// The message that sends their interrupts when the host ends, where interrupts are remapped.
 static UART_SPARES: [SpareEntry; 2] = [const { SpareEntry::none() }; 2];
 
 /// Returns whether the host has begun to end.
@@ -78,7 +78,7 @@ pub fn nmi_all_others(me: u32) {
     percpu::indices().filter(|&cpu| cpu != me).for_each(|cpu| Others.nmi(cpu));
 }
 
-/// Nothing of the calling CPU's own wakes it from here on, and no interrupt in service holds another one back.
+/// Silences the calling CPU's own interrupt sources, and ends all interrupts in service: none holds another one back.
 pub fn quiet_this_cpu() {
     timer::clear_alarm();
     apic::mask_all();
@@ -117,8 +117,7 @@ pub fn note_uart_input(
     }
 }
 
-/// Both UARTs interrupt the calling CPU from here on. Everybody else has stopped, so nobody else drives the
-/// chips.
+/// Both UARTs interrupt the calling CPU from here on. All other CPUs have stopped, so no other one drives the chips.
 pub fn route_uarts_here() {
     for (place, spare) in UART_INPUTS.iter().zip(&UART_SPARES) {
         let line = place.load(Ordering::Relaxed);
@@ -136,7 +135,7 @@ pub fn epitaph_frames() -> PhysRange {
     PhysRange::from_start(EPITAPH, EPITAPH_BYTES as u64).unwrap_or_else(|| unreachable!("it lies below the image"))
 }
 
-/// From here on the memory is used: it is reserved, and the host's page tables show it.
+/// Permits use of the epitaph's memory from here on: it is reserved, and the host's page tables show it.
 pub fn allow_epitaph() {
     HAS_EPITAPH.store(true, Ordering::Release);
 }

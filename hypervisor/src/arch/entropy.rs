@@ -20,7 +20,7 @@ pub struct Instructions {
 }
 
 impl Instructions {
-    /// Those of the calling CPU. Every CPU of a host has the same.
+    /// Detects those of the calling CPU. Every CPU of a host has the same.
     pub fn detect() -> Self {
         let has_leaf = cpu::cpuid(0, 0).eax >= 7;
         Self {

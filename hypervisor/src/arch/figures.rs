@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures that a CPU leaves for the control channel.
+//! Statistics that a CPU publishes for the control channel.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,15 +18,15 @@ impl<T> Default for Figures<T> {
 }
 
 impl<T: Clone> Figures<T> {
-    /// The CPU that holds what they are about reports them, if they are wanted.
+    /// Publishes them, if they are wanted. For the CPU that holds the vCPU, or the CPU itself.
     pub fn publish(&self, figures: impl FnOnce() -> T) {
         if self.are_wanted.load(Ordering::Relaxed) && self.are_wanted.swap(false, Ordering::AcqRel) {
             *self.latest.lock() = Some(figures());
         }
     }
 
-    /// The latest. New ones are wanted from now on: the caller wakes the CPU that takes them.
-    pub fn look(&self) -> Option<T> {
+    /// Returns the latest, and requests new ones: the caller wakes the CPU that takes them.
+    pub fn request_latest(&self) -> Option<T> {
         self.are_wanted.store(true, Ordering::Release);
         self.latest.lock().clone()
     }

@@ -43,9 +43,9 @@ pub struct Slot {
 /// The range of a copy that is not all guest memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutsideOf {
-    /// Where it reads.
+    /// The address of the read.
     Source(OutOfRange),
-    /// Where it writes.
+    /// The address of the write.
     Destination(OutOfRange),
 }
 
@@ -106,7 +106,7 @@ impl GuestRam {
         Ok(dirty.iter().map(|part| part.bytes()).sum())
     }
 
-    /// It is never given to anybody else: a device may still reach it.
+    /// Keeps the memory for good: a device may still reach it, so it gets no other owner.
     pub fn keep_for_good(&self) {
         self.is_kept.store(true, Ordering::Release);
     }
@@ -194,7 +194,7 @@ unsafe fn copy(from: *const u8, into: *mut u8, bytes: usize) {
 /// Writes zeros over a part of frames: what another guest left must not be seen.
 fn clear(frames: &FrameRange, part: PhysRange) {
     let part = part.intersection(frames.range()).unwrap_or_default();
-    // SAFETY: the frames belong to a guest that does not exist yet, and to nobody else; the direct map shows them.
+    // SAFETY: the frames belong to a guest that does not exist yet, and to no other; the direct map shows them.
     unsafe { core::ptr::write_bytes((DIRECT_MAP + part.start().0) as *mut u8, 0, part.bytes() as usize) };
 }
 

@@ -18,7 +18,7 @@ pub fn while_locked(inside: impl FnOnce()) {
     inside();
 }
 
-/// Gives the heap its memory: `bytes` bytes at `start`, mapped, owned by nobody else, for ever.
+/// Gives the heap its memory: `bytes` bytes at `start`, mapped, with no other owner, for ever.
 pub fn claim(start: u64, bytes: u64) {
     // SAFETY: the frames were just allocated for the heap and are seen only through the direct map, writable.
     let claimed = unsafe { HEAP.lock().claim(start as *mut u8, bytes as usize) };

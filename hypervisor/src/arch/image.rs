@@ -36,7 +36,7 @@ pub fn physical(address: u64) -> u64 {
     physical_of_linked(address - IMAGE)
 }
 
-/// The image's frames: never part of the direct map, but for the boot stack once that is given back. What lies right
+/// The image's frames: never part of the direct map, but for the boot stack once that is given back. The memory right
 /// behind them may be a loader's module.
 pub fn frames() -> PhysRange {
     frames_of(image_start()..image_end())

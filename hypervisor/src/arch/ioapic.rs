@@ -27,7 +27,7 @@ pub struct IoApic {
 }
 
 impl IoApic {
-    /// I/O APIC `number`, whose page is mapped at its place.
+    /// I/O APIC `number`, with its page mapped at its place.
     pub const fn mapped(number: usize) -> Self {
         Self { number, is_alone: false }
     }

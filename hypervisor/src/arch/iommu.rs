@@ -47,14 +47,14 @@ impl UnitRegisters {
     fn read<T: Copy>(&self, offset: u32, absent: T) -> T {
         let Some(pointer) = self.pointer::<T>(offset) else { return absent };
         // SAFETY: inside of the registers, which are mapped uncached for ever, and aligned; the unit's owner reads
-        // them. What a read changes is the unit's business and its owner's.
+        // them. A read's side effects concern only the unit and its owner.
         unsafe { pointer.read_volatile() }
     }
 
     fn write<T: Copy>(&self, offset: u32, value: T) {
         let Some(pointer) = self.pointer::<T>(offset) else { return };
-        // SAFETY: as in `read`. What the unit does then is bounded by its tables, which are in memory that nothing else
-        // uses (`iommu::Store`), and which its owner has built before it names them.
+        // SAFETY: as in `read`. The unit's accesses are then bounded by its tables, which are in memory that nothing
+        // else uses (`iommu::Store`), and which its owner has built before it names them.
         unsafe { pointer.write_volatile(value) };
     }
 }
@@ -102,7 +102,7 @@ impl TableWords {
 
 impl Words for TableWords {
     fn read(&self, at: PhysAddr) -> u64 {
-        // SAFETY: in a piece of the store's: whole frames in the direct map that nobody else was given, aligned.
+        // SAFETY: in a piece of the store's: whole frames in the direct map with no other owner, aligned.
         unsafe { ((DIRECT_MAP + at.0) as *const u64).read_volatile() }
     }
 
@@ -113,7 +113,7 @@ impl Words for TableWords {
 
     fn write_pair(&mut self, at: PhysAddr, values: [u64; 2]) {
         let [low, high] = values;
-        // SAFETY: as in `read`, aligned to sixteen; `has_pairs` says that the instruction exists. RBX, which the
+        // SAFETY: as in `read`, aligned to sixteen; `has_pairs` states that the instruction exists. RBX, which the
         // compiler keeps for itself, is as before behind it.
         unsafe {
             asm!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames that nobody can write, on any CPU, for as long as they are locked: the direct map shows them read-only.
+//! Frames that no CPU can write, for as long as they are locked: the direct map shows them read-only.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,7 +27,7 @@ pub struct LockedFrames(Option<OwnedFrames>);
 pub enum LockError {
     /// No memory for a page table.
     OutOfMemory,
-    /// This CPU did not take note in time.
+    /// This CPU did not flush its TLB in time.
     Unresponsive(u32),
 }
 
@@ -54,8 +54,8 @@ impl LockedFrames {
 impl Drop for LockedFrames {
     fn drop(&mut self) {
         let Some(frames) = self.0.take() else { return };
-        // Rights that were there before take no table. A CPU whose TLB still holds the lock must not be given the
-        // frames.
+        // Rights that were there before take no table. A CPU must not be given the frames while its TLB still holds the
+        // lock.
         let is_open = protect(frames.range(), Flags::WRITABLE).is_ok() && shoot_down_everywhere().is_ok();
         if !is_open {
             log::error!("memory {} stays locked: a CPU did not answer the TLB shootdown", frames.range());
@@ -95,7 +95,7 @@ fn shoot_down_everywhere() -> Result<(), u32> {
 }
 
 fn ask(other: &PerCpu) {
-    apic::send(other.apic_id, trap::vector::FORGET);
+    apic::send(other.apic_id, trap::vector::FLUSH_TLB);
 }
 
 /// The calling CPU was asked to flush its TLB.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Machine checks: the registers, and how a CPU that was interrupted by one goes on. What they mean is decided in
-//! `mca`.
+//! Machine checks: the registers, and how a CPU that was interrupted by one goes on. `mca` decides what they mean.
 
 use mca::{Context, Fatal, Found, Registers, Unit, Why};
 
@@ -12,13 +11,13 @@ pub struct Msrs;
 
 impl Registers for Msrs {
     fn read(&mut self, register: u32) -> u64 {
-        // SAFETY: `mca` reads what CPUID and MCG_CAP say that the CPU has; reading changes nothing.
+        // SAFETY: `mca` reads the registers that CPUID and MCG_CAP enumerate; reading changes nothing.
         unsafe { cpu::read_msr(register) }
     }
 
     fn write(&mut self, register: u32, value: u64) {
         // SAFETY: as above; `mca` writes what these registers take: zeros to a bank that has been read, ones to what
-        // enables banks. Nobody else owns them.
+        // enables banks. They have no other owner.
         unsafe { cpu::write_msr(register, value) };
     }
 }
@@ -32,8 +31,8 @@ pub fn unit() -> Option<Unit> {
     Unit::detect(features, recovery, &mut Msrs)
 }
 
-/// Handles a machine check that has interrupted the host, anywhere. What is survived waits for the CPU's loop. `trap.S`
-/// makes the next one possible (MCG_STATUS.MCIP), once nothing is left on the interrupt stack.
+/// Handles a machine check that has interrupted the host, anywhere. An error that is survived waits for the CPU's loop.
+/// `trap.S` makes the next one possible (MCG_STATUS.MCIP), once nothing is left on the interrupt stack.
 ///
 /// # Errors
 /// The host must end.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The host's memory: its frames and its page tables.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | [`frames`] | all frames by owner, and what their owners see in them |
+//! | [`frames`] | all frames by owner, and the owners' views of them |
 //! | [`table_frames`], [`tables`] | frames as page tables; the host's own |
-//! | [`protection`] | what each CPU turns on, and TLB flushes |
+//! | [`protection`] | protection that each CPU enables, and TLB flushes |
 //! | [`shown`] | memory that is used only where the host's tables show it |
 
 mod frames;

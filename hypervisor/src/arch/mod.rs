@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine: the only room with `unsafe` in it. What it offers to the rest of the hypervisor is safe.
+//! The machine: the only module with `unsafe` code. Its interface to the rest of the hypervisor is safe.
 //!
 //! | module | touches |
 //! |---|---|
@@ -8,10 +8,10 @@
 //! | [`address`], [`memory`], [`lock`], [`stack`], [`heap`] | where everything is mapped, the page tables, stacks, the allocator |
 //! | [`trap`], [`descriptor`] | IDT and stubs, GDT and TSS |
 //! | [`cpu_local`] | per-CPU variables, found through GS |
-//! | [`percpu`], [`figures`] | what every CPU has for itself; how other CPUs read its counters |
+//! | [`percpu`], [`figures`] | per-CPU structures; how other CPUs read a CPU's counters |
 //! | [`apic`], [`ioapic`], [`timer`], [`clock`] | interrupts, the CPU's timer, the wall clock |
 //! | [`hooks`] | nothing: the calls to the code above |
-//! | [`fault`], `faults`, `edu` | fault points; in the test image, what they do to the machine, and a device that writes |
+//! | [`fault`], `faults`, `edu` | fault points; in the test image, their effects on the machine, and a device that writes |
 //! | [`port`], [`serial`], [`power`] | I/O ports, UARTs, power-off |
 //! | [`pci`] | PCI configuration space |
 //! | [`device_memory`], [`device_vectors`], [`line_inputs`] | address ranges and interrupts of PCI functions that guests have |
@@ -19,8 +19,8 @@
 //! | [`smp`], [`switch_pages`] | starting the other CPUs; leaving for the next image |
 //! | [`ending`] | stopping them, resting, pvpanic, the memory that outlasts a reset |
 //! | [`watchdog`], [`sampling`] | an NMI by the HPET; samples for a profile |
-//! | [`nmi`], [`strays`] | what the chipset reports of NMIs; NMIs and interrupts that no one claims |
-//! | [`reminder`] | when an interrupt that was not answered is sent once more |
+//! | [`nmi`], [`strays`] | the chipset's reports of NMIs; NMIs and interrupts that no one claims |
+//! | [`reminder`] | repetition of an interrupt that was not answered |
 //! | [`guest_memory`], [`guest_tables`] | a guest's memory, and the tables that show it to the guest |
 //! | [`virt`], [`unavailable`] | the virtualization extension, whichever vendor's; why guests cannot run |
 //! | [`svm`], [`vmx`] | AMD's, Intel's |

@@ -76,7 +76,7 @@ impl Space {
             return false;
         }
         self.ranges.push(range);
-        let is_right = is_as_the_ports_say(at, range);
+        let is_right = matches_ports(at, range);
         if !is_right {
             // It stays mapped, and its place taken: an empty range shows nothing.
             self.ranges.pop();
@@ -97,7 +97,7 @@ fn mapped_at(index: usize, start: u64) -> Option<u64> {
 
 /// Returns whether the first function of a range is also what the ports show there. They show the first segment's; a
 /// machine without ports reads as ones.
-fn is_as_the_ports_say(at: u64, range: EcamRange) -> bool {
+fn matches_ports(at: u64, range: EcamRange) -> bool {
     let place = Bdf::new(0, range.first_bus, 0, 0).filter(|_| range.segment == 0);
     let Some(Route::Ports(word)) = place.and_then(|place| route(&[], place, 0)) else { return true };
     let by_ports = read_port(word);
@@ -141,7 +141,7 @@ fn write_port(word: u32, register: u16, value: u32, width: Width) {
 }
 
 fn read_port(word: u32) -> u32 {
-    // SAFETY: address and data port of configuration space, which nobody else uses.
+    // SAFETY: address and data port of configuration space, which no other code uses.
     unsafe {
         port::write_u32(ADDRESS, word);
         port::read_u32(DATA)

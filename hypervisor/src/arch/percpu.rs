@@ -27,7 +27,7 @@ pub struct PerCpu {
     pub timer_fired: AtomicBool,
     /// A PCI function that a guest has has interrupted the CPU ([`super::device_vectors`]).
     pub device_raised: AtomicBool,
-    /// Somebody wants the CPU to check its work.
+    /// The CPU is to check its work.
     pub work_pending: AtomicBool,
     /// It holds one vCPU at most, so that a kick can be for that one only.
     pub holds_one: AtomicBool,
@@ -156,8 +156,8 @@ impl PerCpu {
     #[inline]
     pub fn current() -> &'static Self {
         let this: *const Self;
-        // SAFETY: GS points at the CPU's area from `install` on, whose head has the address of this structure; nothing
-        // that runs before that calls this (`number` tells).
+        // SAFETY: GS points at the CPU's area from `install` on, and its head has the address of this structure;
+        // nothing that runs before that calls this (`number` distinguishes the two).
         unsafe {
             asm!("mov {}, gs:[{own}]", out(reg) this, own = const offset_of!(Head, own),
                 options(nostack, preserves_flags, readonly));

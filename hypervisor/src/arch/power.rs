@@ -37,7 +37,7 @@ pub fn power_off() -> ! {
     cpu::halt_forever()
 }
 
-/// Resets the machine: as the firmware says, by the old ways of PCs, by a triple fault.
+/// Resets the machine: by the firmware's reset register, by the old ways of PCs, by a triple fault.
 pub fn reset() -> ! {
     // Without tables the old ways remain.
     POWER.get().copied().unwrap_or_default().reset(&mut Registers);
@@ -71,7 +71,7 @@ impl Machine for Registers {
             Location::PciConfiguration { device, function, offset } => Self::choose(device, function, offset),
             Location::Memory(address) => {
                 let Some(at) = Self::mapped(address) else { return u32::MAX };
-                // SAFETY: the page is mapped uncached, and the FADT says that this byte in it is a power management
+                // SAFETY: the page is mapped uncached, and the FADT states that this byte in it is a power management
                 // register.
                 return u32::from(unsafe { core::ptr::read_volatile(at as *const u8) });
             }
@@ -101,14 +101,14 @@ impl Machine for Registers {
 
 /// Ends a lab machine with a status; halts where there is no such device.
 pub fn debug_exit(code: u32) -> ! {
-    // SAFETY: in the lab this port ends QEMU; elsewhere nobody listens there.
+    // SAFETY: in the lab this port ends QEMU; elsewhere no device decodes it.
     unsafe { port::write_u32(DEBUG_EXIT_PORT, code) };
     cpu::halt_forever()
 }
 
 /// Masks both 8259s: interrupts come through the I/O APICs only.
 pub fn mask_8259() {
-    // SAFETY: the MADT says that the 8259s are there; these are their mask registers.
+    // SAFETY: the MADT states that the 8259s are there; these are their mask registers.
     unsafe {
         port::write_u8(0x21, 0xff);
         port::write_u8(0xa1, 0xff);

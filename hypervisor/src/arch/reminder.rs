@@ -19,7 +19,7 @@ pub struct Reminder {
 }
 
 impl Reminder {
-    /// Everybody has just been interrupted.
+    /// A reminder for CPUs that have just been interrupted.
     pub fn new() -> Self {
         Self { due: cpu::tsc().saturating_add(timer::us_to_ticks(INTERVAL_US)) }
     }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Samples of what each CPU executes, for a profile (the crate `profile`).
 //!
-//! The watchdog's timer sends an NMI to the boot CPU, again and again, whose handler sends one to each other
-//! CPU. No mask holds them back, only the world switch, at whose end they are taken. Without a profile nothing of
-//! this is on any path.
+//! The watchdog's timer sends an NMI to the boot CPU, again and again. Its handler sends one to each other CPU. No mask
+//! holds them back, only the world switch: they are taken at its end. Without a profile nothing of this is on any path.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -61,7 +60,7 @@ impl Sampling {
             watchdog::disarm();
         }
         for index in 0..self.cpus {
-            percpu::of(index).inspect(|cpu| cpu.samples.take_back());
+            percpu::of(index).inspect(|cpu| cpu.samples.withdraw());
         }
     }
 
@@ -92,7 +91,7 @@ impl Sampling {
     }
 }
 
-/// The ring whose memory begins there.
+/// Returns the ring in the memory at this address.
 fn ring_at(memory: u64) -> &'static Ring {
     // SAFETY: only addresses of rings' memory come here: in frames of the direct map, aligned, which are kept until no
     // handler uses them and their reader is gone. It is all atomics, of which any bits are a value.
@@ -110,11 +109,11 @@ pub fn takes_nmi(frame: &TrapFrame) -> bool {
         watchdog::arm_again(period_us);
         ask_others();
     }
-    me.samples.with(|memory| look(me, frame, ring_at(memory)));
+    me.samples.with(|memory| take_sample(me, frame, ring_at(memory)));
     true
 }
 
-/// Has all others checked.
+/// Sends each other CPU an NMI: its handler takes a sample.
 fn ask_others() {
     let (mut index, mut asked) = (BOOT_CPU + 1, 1);
     while let Some(other) = percpu::of(index) {
@@ -127,7 +126,7 @@ fn ask_others() {
     ASKED.fetch_add(asked, Ordering::Relaxed);
 }
 
-fn look(me: &PerCpu, frame: &TrapFrame, ring: &Ring) {
+fn take_sample(me: &PerCpu, frame: &TrapFrame, ring: &Ring) {
     let mut addresses = [0; MOST_FRAMES];
     let sample = if me.is_idle() {
         Sample::Idle

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ports of the host's UARTs: COM1 carries the log, COM2 the control channel. What is done with them is `uart`'s.
+//! The ports of the host's UARTs: COM1 carries the log, COM2 the control channel. `uart` drives them.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,9 +10,9 @@ use super::{cpu, port, timer};
 /// One of the host's UARTs.
 pub type Uart = uart::Uart<ComPort>;
 
-/// COM1 has interrupted since somebody asked.
+/// COM1 has interrupted since this was last read.
 static COM1_HAS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// COM2 has interrupted since somebody asked.
+/// COM2 has interrupted since this was last read.
 static COM2_HAS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// The eight ports of a PC's serial port.
@@ -69,7 +69,7 @@ impl ComPort {
 
 impl Hardware for ComPort {
     fn read(&mut self, register: Register) -> u8 {
-        // SAFETY: the eight ports at a PC's COM base belong to a UART or to nobody; the hypervisor alone uses them.
+        // SAFETY: the eight ports at a PC's COM base belong to a UART or to no device; the hypervisor alone uses them.
         unsafe { port::read_u8(self.of(register)) }
     }
 

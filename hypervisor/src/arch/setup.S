@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What `baton image linux` puts before the image, so that it is a bzImage: the setup header, which Linux loaders read,
-// and code for those that enter a kernel in 16-bit real mode, as QEMU's -kernel and iPXE on a BIOS do. It is in no
-// segment of the ELF file. The code asks the BIOS for the memory map, and goes on at the 32-bit entry.
+// The code and data that `baton image linux` puts before the image, so that it is a bzImage: the setup header, which
+// Linux loaders read, and code for those that enter a kernel in 16-bit real mode, as QEMU's -kernel and iPXE on a BIOS
+// do. It is in no segment of the ELF file. The code asks the BIOS for the memory map, and goes on at the 32-bit entry.
 // Source: the Linux kernel's documentation, "The Linux/x86 Boot Protocol" (2.15); ACPI 6.5, section 15.1 (INT 15h,
 // E820h).
 
@@ -116,5 +116,5 @@ setup_version:
     .balign 512
 setup_end:
 
-// What is assembled after this file is 64-bit code again.
+// Code assembled after this file is 64-bit again.
 .code64

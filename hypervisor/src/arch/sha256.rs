@@ -13,7 +13,7 @@ unsafe extern "sysv64" {
     fn sha256_by_instructions(state: *mut u32, blocks: *const u8, count: usize);
 }
 
-/// Blocks that are taken while XMM registers are away from the guest whose they are: some microseconds' worth.
+/// Blocks that are hashed while the guest's XMM registers are saved: some microseconds' worth.
 const BLOCKS_AT_ONCE: usize = 64;
 
 /// The engine that carries out the rounds.

@@ -82,7 +82,7 @@ ap_find_area:
     mov ecx, [rcx]
 ap_next_area:
     sub ecx, 1
-    jb ap_halt                  // nobody we know
+    jb ap_halt                  // unknown
     cmp [rsi + {apic_id}], edx
     je ap_take_stack
     add rsi, offset __percpu_bytes
@@ -90,7 +90,7 @@ ap_next_area:
 ap_take_stack:
     mov rsp, [rsi + {stack_top}]
     test rsp, rsp
-    jz ap_halt                  // nobody who may start
+    jz ap_halt                  // must not start
     xor ebp, ebp
     call {entry}
     ud2

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waking the other CPUs. Who is woken when, and how long anybody waits, is decided in `bringup`; here are the
-//! interrupts, the page in which CPUs start, and their stacks.
+//! Waking the other CPUs. `bringup` decides which CPU is woken when, and how long each waits; here are the interrupts,
+//! the page in which CPUs start, and their stacks.
 
 mod machine;
 mod parked;
@@ -52,8 +52,8 @@ impl fmt::Display for OutOfMemory {
     }
 }
 
-/// Prepares what CPUs with these identifiers need to start, before the first is woken: the start-up code in a
-/// page below 1 MiB, whose number is returned. They will go on with `entry`. Each also needs [`give_stack`].
+/// Prepares the start of the CPUs with these identifiers, before the first is woken: the start-up code in a page below
+/// 1 MiB. Returns the page's number. They will go on with `entry`. Each also needs [`give_stack`].
 pub fn prepare(ids: &[u32], entry: fn() -> !) -> Result<u8, OutOfMemory> {
     ENTRY.call_once(|| entry);
     ROOT.store(memory::host_root(), Ordering::Release);

@@ -45,7 +45,7 @@ pub fn detect(mode: Mode, shares_cores: bool, may_probe: bool) -> &'static Asses
         };
         let claimed = Cpu { shares_cores, ..Cpu::read(leaf) };
         // SAFETY: every CPU has the register; reading it has no effect. A hypervisor's CPU may not, and its revision
-        // says nothing.
+        // states nothing.
         let microcode = if claimed.is_virtual { 0 } else { unsafe { cpu::read_msr(MSR_MICROCODE) } };
         let claimed = Cpu { microcode: microcode as u32, ..claimed };
         let refused = Feature::ALL.into_iter().filter(|feature| may_probe && claimed.has(*feature) && !works(*feature));

@@ -29,7 +29,7 @@ static INTERRUPTS: Area = Area {
     count: AtomicU64::new(0),
 };
 
-/// The boot stack's frames are free, or somebody's.
+/// The boot stack's frames are free, or have another owner.
 static IS_BOOT_STACK_GONE: AtomicBool = AtomicBool::new(false);
 
 impl Area {
@@ -43,7 +43,7 @@ impl Area {
         self.start + number * self.stride + self.stride - self.bytes
     }
 
-    /// The stack in whose place the address is, with what is not mapped under it.
+    /// Returns the stack with this address in its place, including the unmapped pages under it.
     fn at(&self, address: u64) -> Option<Range<u64>> {
         let number = address.checked_sub(self.start)? / self.stride;
         let is_one = number < self.count.load(Ordering::Relaxed);
@@ -84,8 +84,8 @@ pub fn image_bytes() -> u64 {
 
 /// Leaves the current stack for good and goes on in `next` on another one.
 pub fn continue_on(stack_top: u64, next: extern "C" fn() -> !) -> ! {
-    // SAFETY: the stack was just made and belongs to nobody else; `next` never returns, so nothing on the old one is
-    // used again. RBP = 0 ends backtraces.
+    // SAFETY: the stack was just made and has no other user; `next` never returns, so nothing on the old one is used
+    // again. RBP = 0 ends backtraces.
     unsafe { asm!("mov rsp, {}", "xor ebp, ebp", "call {}", "ud2", in(reg) stack_top, in(reg) next, options(noreturn)) }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! NMIs and interrupts that nobody claims ([`endstate::stray`]). They end nothing: they are counted for `baton info`,
-//! named, and logged, at most one of a kind a second. All of it may be done in an NMI's handler: the log takes no lock.
+//! NMIs and interrupts that no handler claims ([`endstate::stray`]). They end nothing: they are counted for
+//! `baton info`, named, and logged, at most one of a kind a second. All of it may be done in an NMI's handler: the log
+//! takes no lock.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,7 +22,7 @@ const LINE_INTERVAL_US: u64 = 1_000_000;
 static NMIS: Strays = Strays::new();
 static INTERRUPTS: Strays = Strays::new();
 
-/// An NMI that nobody claims has come to the calling CPU.
+/// Notes an NMI to the calling CPU that no handler claims.
 pub fn note_nmi() {
     let status = nmi::status();
     let source = NmiSource::of(status);
@@ -32,17 +33,17 @@ pub fn note_nmi() {
             my_number(),
             source.name(),
             notice.count,
-            notice.silent
+            notice.unlogged
         );
     }
 }
 
-/// From here on every interrupt of a vector that is nobody's is unexpected.
+/// Notes that the host is up: from here on every interrupt of an unassigned vector is unexpected.
 pub fn host_is_up() {
     IS_UP.store(true, Ordering::Relaxed);
 }
 
-/// An interrupt of a vector that is nobody's has come to the calling CPU.
+/// Notes an interrupt of an unassigned vector to the calling CPU.
 pub fn note_interrupt(vector: u8) {
     if !IS_UP.load(Ordering::Relaxed) {
         log::info!("cpu{}: dropped an interrupt that was pending before this host, vector {vector:#04x}", my_number());
@@ -53,7 +54,7 @@ pub fn note_interrupt(vector: u8) {
             "cpu{}: unexpected interrupt, vector {vector:#04x}; {} since boot, the last {} not logged",
             my_number(),
             notice.count,
-            notice.silent
+            notice.unlogged
         );
     }
 }

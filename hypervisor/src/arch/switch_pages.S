@@ -20,7 +20,7 @@
 .code64
 switch_start:
 
-// A CPU waits here for the next image. RDI = its mailbox, the end of whose stack is {stride} bytes on; RSI = the page's
+// A CPU waits here for the next image. RDI = its mailbox, and {stride} bytes on the end of its stack; RSI = the page's
 // own page tables; RDX = GDTR and, 16 bytes on, IDTR. They are loaded first, while the old image's tables show them:
 // from LIDT on an NMI is switch_nmi's, on whatever tables.
 switch_park:
@@ -116,8 +116,8 @@ switch_leave:
 6:
 .endm
 
-// A new image on trial gets this CPU; the call returns when the CPU comes back, with the vector of what brought it.
-// RDI = the CPU's page (update::trial).
+// A new image on trial gets this CPU; the call returns when the CPU comes back, with the vector of the event that ended
+// its stay. RDI = the CPU's page (update::trial).
 //
 //                          GDT   TR    IDT   tables  GS
 //   until LGDT             old   old   old   old     old     an NMI is the old image's, on the old TSS's stacks
@@ -219,8 +219,8 @@ switch_save:
     mov [rbx + {new} + {gs_base} + 4], edx
 
 // The way back. RBX = the page; nothing is on a stack. Until LIDT an NMI or a machine check is noted in the page, and
-// this begins again; from LIDT on it is the old image's, whose stacks the page's TSS names. Its GS has been there for
-// as long as its tables have.
+// this begins again; from LIDT on it is the old image's: the page's TSS names its stacks. Its GS has been there for as
+// long as its tables have.
 switch_back:
     fault_point 8
     mov ecx, {gs_base_msr}
@@ -262,7 +262,7 @@ switch_back:
     pushfq
     push 8
     push rcx
-    iretq                       // not RET: an NMI may have brought the CPU, and no other one comes before an IRET
+    iretq                       // not RET: this may end an NMI, and no other one comes before an IRET
 
 // An NMI while the page's IDT is loaded.
 switch_trial_nmi:
@@ -285,7 +285,7 @@ switch_trial_check:
     jmp switch_pass_over
 2:  mov rbx, rsp
     and rbx, -4096              // both stacks are in the CPU's page
-    mov rcx, [rsp + 17 * 8]     // what was interrupted
+    mov rcx, [rsp + 17 * 8]     // the interrupted code's RIP
     lea rax, [rip + switch_start]
     cmp rcx, rax
     jb 5f
@@ -313,7 +313,7 @@ switch_trial_check:
     lea rax, [rip + switch_trial_nmi]
     cmp rcx, rax
     jb switch_back
-4:  mov rdx, [rsp + 20 * 8]     // the interrupted stack, whose next two words are free
+4:  mov rdx, [rsp + 20 * 8]     // the interrupted stack; its next two words are free
     mov rax, [rsp + 19 * 8]
     mov [rdx - 8], rcx
     mov [rdx - 16], rax

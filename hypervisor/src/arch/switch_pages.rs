@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The switch pages: pages that outlive an image, over which every CPU goes to the next one.
 //!
-//! | page | what |
+//! | page | content |
 //! |---|---|
 //! | 0 | code ([`switch_pages.S`](switch_pages.S)): parks, wakes, leaves; takes a CPU to an image on trial and back |
 //! | 1 | GDT, IDT, and the values of GDTR and IDTR |
@@ -12,8 +12,8 @@
 //! | then | page tables: the switch pages' own, under which CPUs wait, and the new image's first |
 //!
 //! It is mapped at [`address::SWITCH_PAGES`] wherever it is mapped. A parked CPU halts with interrupts off, on tables
-//! that show nothing but the switch pages; the one non-maskable interrupt that comes with its mail takes it to the new
-//! image.
+//! that show nothing but the switch pages; the one non-maskable interrupt that follows the write of its mailbox takes
+//! it to the new image.
 
 mod code;
 mod descriptors;
@@ -69,8 +69,8 @@ pub struct SwitchPages {
 }
 
 impl SwitchPages {
-    /// Switch pages for so many CPUs to the image in `slot`. Nobody is on it yet, and no table of this image shows
-    /// it.
+    /// Switch pages for so many CPUs to the image in `slot`. No CPU is on them yet, and no table of this image shows
+    /// them.
     pub fn build(cpus: usize, slot: PhysRange) -> Result<Self, OutOfMemory> {
         let mailboxes = cpus.max(1) as u64;
         let shown = shown_bytes(mailboxes);
@@ -81,7 +81,7 @@ impl SwitchPages {
         memory::bytes_of(&mut frames).fill(0);
         let mut switch_pages =
             Self { frames: Some(frames), start, mailboxes, own_root: PhysAddr(0), next_root: PhysAddr(0) };
-        // SAFETY: both pages are these switch pages' own, and nobody is on it yet.
+        // SAFETY: both pages are these switch pages' own, and no CPU is on them yet.
         unsafe {
             code::write(start);
             descriptors::write(start);
@@ -144,7 +144,7 @@ impl SwitchPages {
         timer::clear_alarm();
         apic::mask_timer();
         let stack = SWITCH_PAGES + FIRST_MAILBOX_PAGE * PAGE_BYTES + STRIDE;
-        // SAFETY: as in `park`; the tables show the new image, whose entry this is.
+        // SAFETY: as in `park`; the tables show the new image, and this is its entry.
         unsafe {
             asm!("jmp {code}", code = in(reg) code_at(&raw const switch_leave), in("rdi") record.0,
                 in("rsi") self.next_root.0, in("rdx") descriptors(), in("rcx") entry, in("r8") stack, options(noreturn))
@@ -187,7 +187,7 @@ fn mailbox_pointer(physical: u64) -> *const ParkSlot {
 
 /// The calling CPU's registers that a guest may have left with other values than a CPU has after reset, and
 /// that an image expects so.
-pub fn forget_guests() {
+pub fn reset_guest_registers() {
     const OSXSAVE: u32 = 1 << 27;
     if cpu::cpuid(1, 0).ecx & OSXSAVE != 0 {
         // SAFETY: CR4.OSXSAVE is set; x87 alone is always supported.

@@ -18,8 +18,8 @@ pub fn prepare_this_cpu() {
     apic::prepare_timer(has_deadline());
 }
 
-/// Tries until it succeeds, for `us` microseconds at most (so many times where the TSC's rate is not known yet). What a
-/// lock's holder needs is time, not attempts: a hypervisor or an emulator below may not run it for a while.
+/// Tries until it succeeds, for `us` microseconds at most (so many times where the TSC's rate is not known yet). A
+/// lock's holder needs time, not attempts: a hypervisor or an emulator below may not run it for a while.
 pub fn try_for<T>(us: u64, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
     let (began, ticks) = (cpu::tsc(), us_to_ticks(us));
     let mut tries = 0;

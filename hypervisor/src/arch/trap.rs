@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Exceptions and interrupts of the host: the IDT, the stubs, and who gets what.
+//! Exceptions and interrupts of the host: the IDT, the stubs, and the dispatch.
 
 mod frame;
 mod inspect;
@@ -60,7 +60,7 @@ pub fn prepare() {
     load();
 }
 
-/// Fills the IDT, and loads it nowhere: for an image on trial, whose traps are the old image's.
+/// Fills the IDT, and loads it nowhere. For an image on trial: its traps are the old image's.
 pub fn prepare_gates() {
     fill(|_| 0);
 }
@@ -178,7 +178,7 @@ extern "C" fn dispatch(frame: &mut TrapFrame) {
                     serial::note_com1_interrupt();
                     PerCpu::current().work_pending.store(true, core::sync::atomic::Ordering::Relaxed)
                 }
-                vector::FORGET => super::lock::interrupted(),
+                vector::FLUSH_TLB => super::lock::interrupted(),
                 vector::WAKE | vector::CONTROL_UART | vector::KICK => {
                     if number == vector::CONTROL_UART {
                         serial::note_com2_interrupt();

@@ -15,7 +15,7 @@ pub enum Unavailable {
     /// Intel's is disabled, or lacks something.
     #[cfg(feature = "intel")]
     Vmx(vmx::Unusable),
-    /// The CPU has refused to enable what it says it has.
+    /// The CPU has refused to enable a feature that it reports.
     #[cfg(feature = "intel")]
     Refused,
     /// Memory for what the CPU has for itself ran out.

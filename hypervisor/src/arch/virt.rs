@@ -72,7 +72,7 @@ impl Virt {
         }
     }
 
-    /// Its name in reports.
+    /// Returns its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Svm(_) => "svm",
@@ -81,7 +81,7 @@ impl Virt {
         }
     }
 
-    /// The same for the control channel.
+    /// Returns its kind for the control channel.
     pub fn kind(self) -> Virtualization {
         match self {
             Self::Svm(_) => Virtualization::Svm,
@@ -127,17 +127,17 @@ impl Virt {
         each!(Virt: self, vendors => vendors.disable());
     }
 
-    /// Another image drives the calling CPU for a while, from which every vCPU has departed.
+    /// Lends the calling CPU, from which every vCPU has departed, to another image for a while.
     pub fn lend(self) {
         each!(Virt: self, vendors => vendors.lend());
     }
 
-    /// The calling CPU is this image's again, as it was before [`Self::lend`].
+    /// Reclaims the calling CPU after [`Self::lend`], and restores its state from before.
     ///
     /// # Errors
     /// [`Unavailable`]: the CPU refuses what it took before.
-    pub fn take_back(self) -> Result<(), Unavailable> {
-        each!(Virt: self, vendors => vendors.take_back())
+    pub fn reclaim(self) -> Result<(), Unavailable> {
+        each!(Virt: self, vendors => vendors.reclaim())
     }
 
     /// Finds the counters of the calling CPU that guests' events can be counted with.

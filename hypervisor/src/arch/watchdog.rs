@@ -25,7 +25,7 @@ static CHOSEN: Once<Option<(Watchdog, usize, u32)>> = Once::new();
 static ENTRY: AtomicU64 = AtomicU64::new(0);
 /// The input is not masked.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
-/// Where its interrupts are remapped: what sends them when the host ends.
+/// The message that sends its interrupts when the host ends, where interrupts are remapped.
 static SPARE: SpareEntry = SpareEntry::none();
 /// The NMIs that this image has sent, or had sent.
 static EXPECTED: ExpectedNmis = ExpectedNmis::new();
@@ -46,8 +46,8 @@ impl Registers for Hpet {
     }
 }
 
-/// Searches for a way, once: `input_of` says which I/O APIC has a global interrupt, at which input, unless somebody
-/// uses it. `has_hpet`: the HPET's page is mapped. Returns whether there is one; [`set_entry`] follows where it is new.
+/// Searches for a way, once: `input_of` returns the I/O APIC and input of a global interrupt, unless the input is in
+/// use. `has_hpet`: the HPET's page is mapped. Returns whether there is one; [`set_entry`] follows where it is new.
 pub fn prepare(has_hpet: bool, input_of: impl Fn(u32) -> Option<(usize, u32)>) -> bool {
     let chosen = CHOSEN.call_once(|| {
         if !has_hpet || apic::id() > LAST_APIC_ID {
@@ -95,7 +95,7 @@ pub fn arm(us: u64) {
     }
 }
 
-/// As [`arm`], from the handler of the one that came.
+/// Arms the watchdog as [`arm`] does, from the handler of its NMI.
 pub fn arm_again(us: u64) {
     if let Some(Some((watchdog, ..))) = CHOSEN.get() {
         watchdog.arm(&Hpet, us);
@@ -115,7 +115,7 @@ pub fn watch_the_end(us: u64) {
     }
 }
 
-/// It comes no more, but for one that is on its way.
+/// Disarms the watchdog. An NMI may still be on its way.
 pub fn disarm() {
     if let Some(Some((watchdog, ..))) = CHOSEN.get() {
         EXPECTED.disarm(&Tsc);
@@ -127,7 +127,7 @@ pub fn disarm() {
 /// In an image that has taken over: whatever the image before has armed comes no more, but for one that is on its way.
 pub fn silence(has_hpet: bool, io_apics: usize) {
     if has_hpet {
-        watchdog::silence(&Hpet);
+        watchdog::disable_all(&Hpet);
     }
     (0..io_apics).for_each(|number| IoApic::mapped(number).mask_nmis());
     expect_nmi();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which requests are carried out: those that a control key has signed, where the bundle lists any. What is admitted is
-//! decided in [`session`].
+//! Which requests are carried out: those that a control key has signed, where the bundle lists any. [`session`] decides
+//! what is admitted.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -39,7 +39,7 @@ impl Control {
         }
     }
 
-    /// Forgets sessions that nobody uses any more.
+    /// Discards sessions that no client uses any more.
     pub(super) fn expire_sessions(&mut self) {
         if let Some(unanswered) = self.guard.expire(timer::uptime_ns()) {
             let session::Unanswered { key, challenges } = unanswered;

@@ -52,7 +52,7 @@ impl Control {
         }
     }
 
-    /// Goes to the next image, with the conversation. `request` is the one that the next image answers.
+    /// Switches to the next image, with the channel's state. `request` is the one that the next image answers.
     pub fn hand_over(&mut self, request: Option<u32>, restart: Restart) -> ! {
         self.profiles.stop();
         record(EventKind::HostRestarts { generation: restart.generation() });
@@ -61,11 +61,11 @@ impl Control {
             // Guests on other CPUs have written on until these were parked.
             self.finish();
             self.uart.watch(Interrupts::empty());
-            self.outgoing.lock().conversation(request)
+            self.outgoing.lock().channel_state(request)
         })
     }
 
-    /// Answers the request for the restart that brought this image, once there is something to report.
+    /// Answers the request for the restart that led to this image, once there is something to report.
     pub(super) fn answer_restart(&mut self) {
         let Some(id) = self.restart_request else { return };
         let is_starting = self.has_started_guests && !GUESTS.is_none_starting();
@@ -103,7 +103,7 @@ impl Control {
             RequestBody::PermitDowngrade => self.images.permit_downgrade(),
             RequestBody::ProfileBegin { by, hz } => self.profiles.begin(by, hz),
             RequestBody::ProfileRead { by, is_end } => self.profiles.read(by, is_end),
-            RequestBody::CpuPerf { index } => self.counts.look(index),
+            RequestBody::CpuPerf { index } => self.counts.read(index),
             RequestBody::PciAssign { function, guest, without_reset } => {
                 match self.functions.assign(id, &function, &guest, without_reset) {
                     Some(result) => result,
@@ -132,7 +132,7 @@ impl Control {
         self.respond(Response { id, result });
     }
 
-    /// Nobody else's request may be left without an answer.
+    /// Refuses while another client's request is unanswered.
     fn check_idle(&self) -> Result<(), Refusal> {
         let busy = match (self.cpus.alarm(), self.functions.are_busy()) {
             (None, false) => return Ok(()),
@@ -154,7 +154,7 @@ impl Control {
         self.check_idle().and_then(|()| self.images.begin(requester, by, wanted))
     }
 
-    /// The host is to power off: first its guests stop, so that none of them writes what nobody reads.
+    /// Prepares the host's power-off: first its guests stop, so that none of them writes output that is never read.
     fn depart(&mut self) {
         log::info!("power off: asked for over the control channel");
         self.departure.get_or_insert(cpu::tsc() + timer::us_to_ticks(DEPARTURE_US));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Changes of the host's configuration: what is possible is decided in [`bundle`], here it takes effect. What an image
-//! begins with is its bundle; a changed configuration goes to the next image as one
-//! ([`crate::lifecycle::restart`]).
+//! Changes of the host's configuration: what is possible is decided in [`bundle`], here it takes effect. An image
+//! begins with its bundle; a changed configuration goes to the next image as one ([`crate::lifecycle::restart`]).
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -41,7 +40,7 @@ pub fn set(name: &str, settings: &VmSettings) -> Result<ReplyBody, Refusal> {
     let config = wanted(settings)?.apply(&before, runs(&guest)).map_err(|refused| refusal(name, &refused))?;
     if (config.vcpus, config.memory_bytes) == (before.vcpus, before.memory_bytes) {
         guest.settings.take(&config);
-        (0..config.vcpus as usize).for_each(|vcpu| percpu::wake(guest.cpu_to_tell(vcpu)));
+        (0..config.vcpus as usize).for_each(|vcpu| percpu::wake(guest.cpu_to_notify(vcpu)));
     } else {
         put(guest.number, config, Some(&guest));
     }
@@ -148,7 +147,7 @@ pub fn remove_file(name: &str) -> Result<ReplyBody, Refusal> {
         let reason = format!("guest '{}' needs the file", guest.name);
         return Err(Refusal { code: RefusalCode::WrongState, reason, hint: "delete the guest first".into() });
     }
-    configuration::forget(name);
+    configuration::remove(name);
     Ok(ReplyBody::Done)
 }
 

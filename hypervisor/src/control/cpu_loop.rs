@@ -19,7 +19,7 @@ use crate::guests::executive::Executive;
 use crate::guests::slots::GUESTS;
 use crate::kernel::{console, cpus};
 use crate::lifecycle::restart::{self, Restart};
-use crate::lifecycle::update::{self, Settling};
+use crate::lifecycle::update::{self, Finishing};
 use crate::lifecycle::{measure, shutdown};
 
 /// One CPU's loop and what it owns.
@@ -27,7 +27,7 @@ struct CpuLoop {
     executive: Executive,
     control: Option<Box<Control>>,
     /// The work that is left in an image that has taken over.
-    settling: Option<Settling>,
+    finishing: Option<Finishing>,
 }
 
 /// Runs the calling CPU's loop, until the CPU leaves the host. Without `virt` no guest runs on it.
@@ -35,7 +35,7 @@ pub fn run(virt: Result<Virt, Unavailable>) {
     fault::point!(crate::lifecycle::faults::before_the_loop());
     measure::before_the_loop();
     let control = (PerCpu::current().index == BOOT_CPU).then(Control::start);
-    let mut this = CpuLoop { executive: Executive::new(virt), control, settling: None };
+    let mut this = CpuLoop { executive: Executive::new(virt), control, finishing: None };
     this.executive.begin();
     // A CPU that was sent here before this loop began is here already.
     this.work();
@@ -44,9 +44,9 @@ pub fn run(virt: Result<Virt, Unavailable>) {
 
 /// Runs the loop of the calling CPU, number `index`, with the vCPUs that it had in the image before.
 pub fn take_over(virt: Result<Virt, Unavailable>, index: u32, page: &'static TrialPage) {
-    let mut this = CpuLoop { executive: Executive::new(virt), control: None, settling: None };
+    let mut this = CpuLoop { executive: Executive::new(virt), control: None, finishing: None };
     update::take_over(&mut this.executive, index, page);
-    this.settling = (index == BOOT_CPU).then(Settling::begin);
+    this.finishing = (index == BOOT_CPU).then(Finishing::begin);
     this.note_alarm();
     this.go_on();
 }
@@ -68,7 +68,7 @@ impl CpuLoop {
 
     fn work(&mut self) {
         if restart::is_parking() {
-            self.forget_guests();
+            self.drop_guests();
             restart::park(self.executive.index());
         }
         if update::is_blackout_open() {
@@ -76,10 +76,10 @@ impl CpuLoop {
         }
         if update::is_draft_wanted() {
             let control = &self.control;
-            update::draft(&mut self.executive, &|| control.as_ref().map(|control| control.conversation()));
+            update::draft(&mut self.executive, &|| control.as_ref().map(|control| control.channel_state()));
         }
         self.executive.work();
-        self.settle();
+        self.step_after_update();
         self.serve_control();
         self.executive.leave_if_asked();
         self.executive.print_log();
@@ -89,32 +89,32 @@ impl CpuLoop {
     /// Notes when the control channel wants to check its clock: only [`Self::work`] changes that.
     fn note_alarm(&mut self) {
         let control = self.control.as_ref().and_then(|control| control.alarm());
-        let settling = self.settling.as_ref().map(Settling::alarm);
-        self.executive.set_alarm_above(control.into_iter().chain(settling).min());
+        let finishing = self.finishing.as_ref().map(Finishing::alarm);
+        self.executive.set_alarm_above(control.into_iter().chain(finishing).min());
     }
 
     fn switch_over(&mut self) {
         let control = &self.control;
-        update::switch_over(&mut self.executive, &|| control.as_ref().map(|control| control.conversation()));
+        update::switch_over(&mut self.executive, &|| control.as_ref().map(|control| control.channel_state()));
     }
 
     /// The CPU is about to leave this image; its guests end where they are.
-    fn forget_guests(&mut self) {
+    fn drop_guests(&mut self) {
         self.executive.leave_guests();
         if self.executive.index() != BOOT_CPU {
-            cpus::forget_guests();
+            cpus::clear_guest_state();
         }
     }
 
     /// Does what an image that has taken over has still to do, a step at a time. After the last one it serves the
     /// control channel.
-    fn settle(&mut self) {
-        if let Some(settling) = self.settling.take() {
-            match settling.step() {
-                Ok(settling) => self.settling = Some(settling),
+    fn step_after_update(&mut self) {
+        if let Some(finishing) = self.finishing.take() {
+            match finishing.step() {
+                Ok(finishing) => self.finishing = Some(finishing),
                 Err(handed_over) => {
-                    let (conversation, report) = *handed_over;
-                    self.control = Some(Box::new(Control::take_over(&conversation, report)));
+                    let (channel_state, report) = *handed_over;
+                    self.control = Some(Box::new(Control::take_over(&channel_state, report)));
                 }
             }
         }
@@ -136,7 +136,7 @@ impl CpuLoop {
         let is_over = GUESTS.are_done() && control.has_started_guests();
         match restart {
             Some((request, restart)) => {
-                self.forget_guests();
+                self.drop_guests();
                 self.restart(request, *restart);
             }
             None if update::is_blackout_open() => self.switch_over(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Answers about a guest that stands still: what its core file is made of.
+//! Answers about a paused guest: the contents of its vmcore.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -13,7 +13,7 @@ use crate::guests::leases;
 
 /// Returns where it has memory.
 pub fn layout(guest: &Guest) -> Result<ReplyBody, Refusal> {
-    look(guest, |run| Ok(ReplyBody::Layout(run.layout())))
+    read(guest, |run| Ok(ReplyBody::Layout(run.layout())))
 }
 
 /// The registers of one of its CPUs.
@@ -21,7 +21,7 @@ pub fn registers(guest: &Guest, vcpu: u32) -> Result<ReplyBody, Refusal> {
     if vcpu >= guest.config.vcpus {
         return Err(invalid("there is no such vCPU", format!("it has {}", guest.config.vcpus)));
     }
-    look(guest, |run| {
+    read(guest, |run| {
         let registers = run.registers(vcpu).ok_or_else(|| not_still(guest))?;
         Ok(ReplyBody::Registers(Box::new(registers)))
     })
@@ -29,7 +29,7 @@ pub fn registers(guest: &Guest, vcpu: u32) -> Result<ReplyBody, Refusal> {
 
 /// The next of its memory that is not zero: once what is one pattern, all of what is not.
 pub fn memory(guest: &Guest, from_gpa: u64, to_gpa: u64) -> Result<ReplyBody, Refusal> {
-    look(guest, |run| {
+    read(guest, |run| {
         let absent =
             || invalid("it has no memory there", "ask for its layout, and stay in one range of it".to_string());
         let Stretch { gpa, bytes, times, next_gpa } = next_memory(run, from_gpa, to_gpa).ok_or_else(absent)?;
@@ -37,9 +37,9 @@ pub fn memory(guest: &Guest, from_gpa: u64, to_gpa: u64) -> Result<ReplyBody, Re
     })
 }
 
-fn look(guest: &Guest, look: impl FnOnce(&dyn Frozen) -> Result<ReplyBody, Refusal>) -> Result<ReplyBody, Refusal> {
+fn read(guest: &Guest, read: impl FnOnce(&dyn Frozen) -> Result<ReplyBody, Refusal>) -> Result<ReplyBody, Refusal> {
     leases::renew(guest);
-    guest.frozen.look(look).unwrap_or_else(|| Err(not_still(guest)))
+    guest.frozen.read(read).unwrap_or_else(|| Err(not_still(guest)))
 }
 
 fn not_still(guest: &Guest) -> Refusal {

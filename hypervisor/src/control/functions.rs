@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests that change which guests have PCI functions: from a guest's next start on, or while it runs. What takes its
-//! time is answered later: a function that comes once its reset is done, one that leaves once it is nobody's.
+//! Requests that change which guests have PCI functions: from a guest's next start on, or while it runs. Two requests
+//! are answered later: one that adds a function, once its reset is done; one that removes a function, once it is free.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -20,7 +20,7 @@ use crate::guests::instance::Instance;
 use crate::guests::pci::assignments::{self, Planned, Problem};
 use crate::guests::slots::GUESTS;
 
-/// The time after which it is checked again whether a function that leaves is nobody's.
+/// The time after which it is checked again whether a function that leaves is free.
 const POLL_US: u64 = 500;
 
 /// Functions that come to guests that run, or leave them.
@@ -181,7 +181,7 @@ impl FunctionOrders {
     }
 }
 
-/// Gives a function, whose reset has ended so, to its guest; returns the answer.
+/// Gives a function to its guest; `reset` is its reset's result. Returns the answer.
 fn arrive(Arriving { request, arrival, planned }: Arriving, reset: Result<(), String>) -> Response {
     let (place, guest) = (arrival.place(), arrival.guest().clone());
     let result = match arrival.finish(reset) {

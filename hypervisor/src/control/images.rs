@@ -27,7 +27,7 @@ const PERMIT_US: u64 = 10_000_000;
 pub struct ImageOrders {
     upload: Option<Box<Upload>>,
     job: Option<Job>,
-    /// Until when the next order may go to an older image, in ticks.
+    /// The time until which the next order may go to an older image, in ticks.
     downgrade_until: Option<u64>,
 }
 

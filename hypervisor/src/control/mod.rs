@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The control channel: requests come in over COM2, answers, log, events and consoles go out.
 //!
-//! One CPU serves it, between two entries of its guest. All input is untrusted: what is no message is
-//! refused with the reason and forgotten, and the channel goes on with the next frame.
+//! One CPU serves it, between two entries of its guest. All input is untrusted: a frame that is no message is refused
+//! with the reason and discarded, and the channel goes on with the next one.
 
 mod access;
 mod answering;
@@ -48,7 +48,7 @@ use crate::arch::{cpu, timer};
 use crate::guests::assigned::{guest_resets, lines, stopping, under_way};
 use crate::guests::events::record;
 use crate::guests::{leases, pci};
-use crate::kernel::inherited::{self, Conversation};
+use crate::kernel::inherited::{self, ChannelState};
 use crate::kernel::{iommu, ledger, outcome};
 use crate::lifecycle::end;
 use crate::lifecycle::restart::{Restart, successor};
@@ -75,7 +75,7 @@ pub struct Control {
     guard: Guard,
     confirmation: Confirmation,
     has_started_guests: bool,
-    /// The request for the restart that brought this image, still to be answered.
+    /// The request for the restart that led to this image, still to be answered.
     restart_request: Option<u32>,
     /// The host is to power off: at this time, whether its guests have ended by then or not.
     departure: Option<u64>,
@@ -86,8 +86,8 @@ static OUTGOING: Once<Mutex<Outgoing>> = Once::new();
 /// The UART that was found at COM2, for the same.
 static FOUND: Once<Found> = Once::new();
 
-/// Sends what guests have written and what has happened, once nobody serves the channel any more. Waits for no lock
-/// for ever and allocates nothing: the CPU that served it may have stopped amid either.
+/// Sends guests' output and events, once no CPU serves the channel any more. Waits for no lock for ever and allocates
+/// nothing: the CPU that served it may have stopped amid either.
 pub fn send_last_words() {
     const PATIENCE_US: u64 = 250_000;
     let (Some(found), Some(outgoing)) = (FOUND.get(), OUTGOING.get()) else { return };
@@ -112,15 +112,15 @@ impl Control {
         record(EventKind::HostReady);
         successor::record_succession();
         outcome::note_ready();
-        let conversation = inherited::known().map(|known| known.conversation).unwrap_or_default();
-        Box::new(Self::with(uart, has_started_guests, &conversation))
+        let channel_state = inherited::known().map(|known| known.channel_state).unwrap_or_default();
+        Box::new(Self::with(uart, has_started_guests, &channel_state))
     }
 
     /// Goes on with the channel where the image before left it; its guests run.
-    pub fn take_over(conversation: &Conversation, report: UpdateReport) -> Self {
-        let mut uart = take_over_line(conversation);
+    pub fn take_over(channel_state: &ChannelState, report: UpdateReport) -> Self {
+        let mut uart = take_over_line(channel_state);
         uart.watch(Interrupts::RECEIVED);
-        let mut this = Self::with(uart, true, conversation);
+        let mut this = Self::with(uart, true, channel_state);
         this.await_confirmation();
         if let Some(id) = this.restart_request.take() {
             this.respond(Response { id, result: Ok(ReplyBody::Updated(report)) });
@@ -128,7 +128,7 @@ impl Control {
         this
     }
 
-    fn with(uart: Uart, has_started_guests: bool, conversation: &Conversation) -> Self {
+    fn with(uart: Uart, has_started_guests: bool, channel_state: &ChannelState) -> Self {
         if let Some(found) = uart.found() {
             FOUND.call_once(|| found);
         }
@@ -136,7 +136,7 @@ impl Control {
         Self {
             uart,
             decoder: Box::new(Decoder::new()),
-            outgoing: OUTGOING.call_once(|| Mutex::new(Outgoing::resume(conversation))),
+            outgoing: OUTGOING.call_once(|| Mutex::new(Outgoing::resume(channel_state))),
             cpus: CpuOrders::default(),
             functions: FunctionOrders::default(),
             images: ImageOrders::default(),
@@ -148,7 +148,7 @@ impl Control {
             guard: keys::guard(),
             confirmation: Confirmation::default(),
             has_started_guests,
-            restart_request: conversation.request,
+            restart_request: channel_state.request,
             departure: None,
         }
     }
@@ -189,13 +189,13 @@ impl Control {
         self.profiles.poll();
         self.counts.poll();
         leases::poll();
-        for storm in iommu::polling::poll(tell_of_refused) {
+        for storm in iommu::polling::poll(record_refused) {
             record(stopping::stop(storm));
         }
         for place in lines::take_unserved() {
             record(stopping::stop_unserved(place));
         }
-        // What is only wanted when an update is ready begins in the next image.
+        // A reset that is requested when an update is ready begins in the next image.
         for (place, result) in guest_resets::step(!self.updates.is_ready()) {
             self.functions.note_reset(place, result).into_iter().for_each(|response| self.respond(response));
         }
@@ -221,10 +221,10 @@ impl Control {
         ready
     }
 
-    /// The conversation, as the next image goes on with it.
-    pub fn conversation(&self) -> Conversation {
+    /// Returns the channel's state, as the next image continues it.
+    pub fn channel_state(&self) -> ChannelState {
         let line = self.uart.found().map(|found| (found.depth.bytes() as u8, found.is_paced));
-        Conversation { line, ..self.outgoing.lock().conversation(self.updates.request()) }
+        ChannelState { line, ..self.outgoing.lock().channel_state(self.updates.request()) }
     }
 
     /// Returns what has come. While a file is being sent over a line that does not keep a wire's time, a moment is
@@ -256,7 +256,7 @@ impl Control {
     /// Returns when to serve it although nothing has come: something is waited for.
     pub fn alarm(&self) -> Option<u64> {
         let orders = [self.cpus.alarm(), self.functions.alarm(), self.images.alarm(), self.updates.alarm()];
-        let looks = [
+        let checks = [
             self.profiles.alarm(),
             self.counts.alarm(),
             self.outgoing.lock().alarm(),
@@ -266,7 +266,7 @@ impl Control {
             under_way::alarm(),
         ];
         let polls = self.uart.found().map(|_| self.polling.alarm()).into_iter().chain(iommu::polling::next_poll());
-        orders.into_iter().chain(looks).flatten().chain(polls).min()
+        orders.into_iter().chain(checks).flatten().chain(polls).min()
     }
 
     /// Sends all that is left: the host is about to end.
@@ -277,8 +277,8 @@ impl Control {
 
 /// The line as the image before had it: what has come meanwhile waits there. It is searched for again if that is not
 /// reported.
-fn take_over_line(conversation: &Conversation) -> Uart {
-    if let Some((depth, is_paced)) = conversation.line {
+fn take_over_line(channel_state: &ChannelState) -> Uart {
+    if let Some((depth, is_paced)) = channel_state.line {
         let depth = if depth > 1 { FifoDepth::Bytes(depth) } else { FifoDepth::None };
         let found = Found { depth, is_paced, rate: Rate::FASTEST };
         return Uart::adopt(serial::com2_ports(), found, Policy::Fifo);
@@ -291,7 +291,7 @@ fn take_over_line(conversation: &Conversation) -> Uart {
 }
 
 /// An IOMMU has refused accesses of a function.
-fn tell_of_refused(report: Report) {
+fn record_refused(report: Report) {
     let Report { first, refused } = report;
     let (segment, bus) = (first.source.segment, first.source.bus);
     let place = (segment, bus, first.source.device(), first.source.function());

@@ -17,13 +17,13 @@ use wire::{
 
 use crate::arch::serial::Uart;
 use crate::arch::{cpu, timer};
-use crate::guests::console::{ControlEnds, LOOK_AGAIN_US};
+use crate::guests::console::{ControlEnds, RECHECK_US};
 use crate::guests::events;
 use crate::guests::slots::GUESTS;
 use crate::kernel::console::log::{self, Follower, to_wire};
-use crate::kernel::inherited::Conversation;
+use crate::kernel::inherited::ChannelState;
 
-/// Console output kept while nobody listens; the rest of the queue is room for what comes before the next turn.
+/// Console output kept while no client listens; the rest of the queue is room for what comes before the next turn.
 const KEPT_CONSOLE_BYTES: usize = 8 * 1024;
 /// Bytes that wait for the UART.
 const QUEUE_BYTES: usize = 64 * 1024;
@@ -49,22 +49,22 @@ struct Queue {
 }
 
 impl Outgoing {
-    /// Goes on with a conversation. Whatever stood on the line before it is ended first.
-    pub fn resume(conversation: &Conversation) -> Self {
+    /// Continues a channel from its state. Anything that stood on the line before is ended first.
+    pub fn resume(channel_state: &ChannelState) -> Self {
         const END_OF_FRAME: u8 = 0;
         let mut waiting = VecDeque::with_capacity(QUEUE_BYTES);
         waiting.push_back(END_OF_FRAME);
         let queue = Queue { waiting, buffer: Box::new([0; MAX_FRAME_BYTES]) };
-        let Conversation { subscription, log_since, next_event, .. } = *conversation;
+        let ChannelState { subscription, log_since, next_event, .. } = *channel_state;
         log::set_followed(subscription.log);
         let is_asked = subscription != Subscription::default();
         Self { subscription, is_asked, log: Follower::since(log_since), next_event, queue, check_again: None }
     }
 
-    /// The conversation, for the next image.
-    pub fn conversation(&self, request: Option<u32>) -> Conversation {
+    /// Returns the channel's state, for the next image.
+    pub fn channel_state(&self, request: Option<u32>) -> ChannelState {
         let log_since = self.log.ticks().saturating_add(1);
-        Conversation { request, subscription: self.subscription, log_since, next_event: self.next_event, line: None }
+        ChannelState { request, subscription: self.subscription, log_since, next_event: self.next_event, line: None }
     }
 
     /// Returns whether nothing waits to be sent.
@@ -84,7 +84,7 @@ impl Outgoing {
         (self.subscription, self.is_asked) = (subscription, true);
     }
 
-    /// Sends a response; one that is too long for a frame becomes a refusal that says so.
+    /// Sends a response; one that is too long for a frame becomes a refusal with that reason.
     pub fn respond(&mut self, response: Response) {
         let id = response.id;
         if self.queue.push(&Frame::Response(response)).is_err() {
@@ -102,7 +102,7 @@ impl Outgoing {
         self.queue.flush(uart);
         let now = cpu::tsc();
         self.check_again = match self.pump_consoles() {
-            true => Some(now + timer::us_to_ticks(LOOK_AGAIN_US)),
+            true => Some(now + timer::us_to_ticks(RECHECK_US)),
             false => self.check_again.filter(|at| *at > now),
         };
         self.pump_events();
@@ -113,7 +113,7 @@ impl Outgoing {
         self.watch(uart);
     }
 
-    /// See [`LOOK_AGAIN_US`].
+    /// See [`RECHECK_US`].
     pub fn alarm(&self) -> Option<u64> {
         self.check_again
     }
@@ -150,8 +150,8 @@ impl Outgoing {
         }
     }
 
-    /// Queues what guests have written for the subscriber. While nobody has, the newest is kept for the next that
-    /// comes. Returns whether there was any, or may be.
+    /// Queues guests' output for the subscriber. Without a subscriber the newest is kept for the next one. Returns
+    /// whether there was any, or may be.
     fn pump_consoles(&mut self) -> bool {
         let mut was_any = false;
         for guest in GUESTS.all() {
@@ -252,7 +252,7 @@ impl Queue {
     }
 
     fn flush(&mut self, uart: &mut Uart) {
-        // What nobody will ever take is not worth keeping.
+        // Output that no client will ever take is not worth keeping.
         if uart.found().is_none() {
             self.waiting.clear();
         }

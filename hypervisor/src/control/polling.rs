@@ -2,7 +2,7 @@
 //! Polls of a UART that should have interrupted.
 //!
 //! An interrupt can be lost (a chipset's edge, an emulator's race), and an edge-triggered line that is already high
-//! brings no second one: nothing that comes then would be read. So the channel is served at this interval in any case.
+//! causes no second one: bytes that come then would not be read. So the channel is served at this interval in any case.
 //! Linux does the same for UARTs known to lose interrupts.
 
 use crate::arch::{cpu, serial, timer};
@@ -30,8 +30,8 @@ impl Polling {
     /// UART's time-out, which announces less than its trigger level: that is no loss.
     pub fn note_served(&mut self, received: usize, is_upload: bool) {
         let now = cpu::tsc();
-        let (was_told, is_due) = (serial::take_com2_interrupt(), self.next != 0 && now >= self.next);
-        if received > 0 && is_due && !was_told && !is_upload {
+        let (has_interrupted, is_due) = (serial::take_com2_interrupt(), self.next != 0 && now >= self.next);
+        if received > 0 && is_due && !has_interrupted && !is_upload {
             self.found += 1;
             if self.found.is_power_of_two() {
                 log::info!("COM2: {received} bytes came without an interrupt, {} times so far", self.found);

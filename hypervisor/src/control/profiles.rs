@@ -11,15 +11,15 @@ use crate::arch::{address, boot, cpu, percpu, timer, watchdog};
 use crate::kernel::interrupts;
 
 /// The time that the clock may be late before it is set again, and between two searches for the last handlers.
-const LOOK_US: u64 = 50_000;
-const LAST_LOOK_US: u64 = 1000;
+const POLL_US: u64 = 50_000;
+const LAST_POLL_US: u64 = 1000;
 
 /// The profile that is taken, if one is.
 #[derive(Default)]
 pub struct Profiles(Option<Profile>);
 
 struct Profile {
-    /// Its owner, nobody's once it is over.
+    /// Its owner; none once it is over.
     session: Option<Session>,
     sampling: Sampling,
     period_us: u64,
@@ -40,7 +40,7 @@ impl Profiles {
         if !interrupts::prepare_watchdog() {
             return refuse(
                 "no timer of this machine can send an NMI",
-                "use one whose HPET has an I/O APIC's input of its own",
+                "use one with an HPET that has an I/O APIC's input of its own",
             );
         }
         let period_us = session::period_us(hz, percpu::online());
@@ -49,7 +49,7 @@ impl Profiles {
         };
         let session = Some(Session::begin(by, timer::uptime_ns()));
         let profile =
-            self.0.insert(Profile { session, sampling, period_us, seen: 0, next_poll: in_us(LOOK_US + 2 * period_us) });
+            self.0.insert(Profile { session, sampling, period_us, seen: 0, next_poll: in_us(POLL_US + 2 * period_us) });
         Ok(profile.page())
     }
 
@@ -72,7 +72,7 @@ impl Profiles {
         Ok(page)
     }
 
-    /// It is over, no matter which client takes it: an image is about to go.
+    /// Ends the profile, no matter which client takes it: the image is about to leave.
     pub fn stop(&mut self) {
         if let Some(profile) = &mut self.0 {
             profile.stop();
@@ -91,7 +91,7 @@ impl Profiles {
         } else if profile.sampling.is_quiet() {
             self.0 = None;
         } else {
-            profile.next_poll = in_us(LAST_LOOK_US);
+            profile.next_poll = in_us(LAST_POLL_US);
         }
     }
 
@@ -127,7 +127,7 @@ impl Profile {
             watchdog::arm(self.period_us);
         }
         self.seen = asked;
-        self.next_poll = in_us(LOOK_US + 2 * self.period_us);
+        self.next_poll = in_us(POLL_US + 2 * self.period_us);
     }
 }
 

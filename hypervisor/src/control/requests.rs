@@ -30,7 +30,7 @@ use crate::lifecycle::end;
 
 /// The most records collected for one page; a frame holds fewer.
 const PAGE_RECORDS: usize = 64;
-/// The age of a record from which on a page may have it, in microseconds: nobody takes that long to complete one.
+/// The age of a record from which on a page may have it, in microseconds: no CPU takes that long to complete one.
 const COMPLETE_AFTER_US: u64 = 1000;
 
 /// Orders the guests that start with the host to start; returns whether there was one.
@@ -174,7 +174,7 @@ fn find_in(name: &str, allowed: &[VmState]) -> Result<Arc<Guest>, Refusal> {
     })
 }
 
-/// Its figures, as far as they have been taken. Where nobody holds it there are none that are new.
+/// Returns a vCPU's latest statistics. Where no CPU holds it there are no new ones.
 fn perf(name: &str, vcpu: u32) -> Result<ReplyBody, Refusal> {
     let guest = find(name)?;
     let state = guest.status().state;
@@ -243,8 +243,7 @@ fn describe(guest: &Guest) -> VmInfo {
 fn log(from_sequence: u64, limit: u16) -> ReplyBody {
     let most = usize::from(limit).min(PAGE_RECORDS);
     let (mut reader, mut found) = (Follower::since(from_sequence), Vec::new());
-    // What is that new may be overtaken by a record that another CPU is just completing: it waits for the next
-    // page.
+    // A record that new may be overtaken by one that another CPU is just completing: it waits for the next page.
     let newest = cpu::tsc().saturating_sub(timer::us_to_ticks(COMPLETE_AFTER_US));
     while found.len() <= most
         && let Some(record) = reader.next()
@@ -259,7 +258,7 @@ fn log(from_sequence: u64, limit: u16) -> ReplyBody {
     }
     let times: Vec<u64> = found.iter().map(|(ticks, _)| *ticks).collect();
     let mut records: Vec<LogRecord<'static>> = page::fill(found.into_iter().map(|(_, record)| record), most);
-    // The first that is left out says where the next page begins; those of its time are left out with it.
+    // The first that is left out determines where the next page begins; those of its time are left out with it.
     let next_sequence = match times.get(records.len()) {
         Some(&left_out) if times.first() != Some(&left_out) => {
             records.truncate(times.partition_point(|&ticks| ticks < left_out));

@@ -17,7 +17,7 @@ pub fn page(from: TimelinePlace) -> ReplyBody {
     let (cpu, ring) = cpus.into_iter().find_map(|index| Some((index, ring(index)?))).unzip();
     let (Some(cpu), Some(ring)) = (cpu, ring) else { return reply(from.cpu, Vec::new(), 0, None) };
     let wanted = if cpu == from.cpu { from.number } else { 0 };
-    // What is recorded from here on is for a client that asks later.
+    // Records from here on are for a client that asks later.
     let (first, end) = (wanted.max(ring.oldest()), ring.written());
     let found: Vec<(u64, TimelinePoint)> = (first..end)
         .filter_map(|number| ring.get(number).map(|point| (number, point)))

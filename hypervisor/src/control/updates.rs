@@ -111,7 +111,7 @@ impl UpdateOrders {
     }
 }
 
-/// All CPUs are back: why.
+/// Closes the blackout once all CPUs are back, and returns the reason.
 fn why_back() -> String {
     let blackout = update::close_blackout();
     let us = blackout.as_ref().map_or(0, |blackout| blackout.lasted_ns() / 1000);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Physical PCI functions that guests have: chosen and checked when a guest starts, its own while it runs, nobody's
-//! when it has ended.
+//! Physical PCI functions that guests have: chosen and checked when a guest starts, its own while it runs, free when it
+//! has ended.
 //!
 //! ```text
 //! start ──► choose ──► reset ──► read ──► IOMMU: the guest's memory ──► on the guest's bus
@@ -9,13 +9,13 @@
 //!
 //! One can come while the guest runs, and go ([`plugging`]).
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | `choosing` | the functions that a guest is to have; what speaks against one |
-//! | `serials` | which of several disks is meant |
+//! | `choosing` | the functions that a guest is to have; reasons against one |
+//! | `serials` | choice among several disks by serial number |
 //! | `resetting` | the reset before a guest has one |
 //! | [`guest_resets`], [`under_way`] | resets that its guest asks for; those that have begun |
-//! | [`function`] | what a function asks of the host |
+//! | [`function`] | a function's requests to the host |
 //! | [`functions`] | the functions of a run |
 //! | [`plugging`] | functions that come and go while their guest runs |
 //! | [`lines`] | INTx lines of functions without MSI |
@@ -97,7 +97,7 @@ pub fn give(
         let renewed = resetting::renew(place, &chosen.capabilities, &chosen.reset);
         let given = renewed.and_then(|()| give_one(guest, space, machine, &functions, &chosen));
         if let Err(problem) = given {
-            if !take_back(guest, &functions) {
+            if !withdraw_all(guest, &functions) {
                 machine.memory().keep_for_good();
             }
             return Err(format!("PCI function {place}: {problem}"));
@@ -180,7 +180,7 @@ fn memory_of(machine: &Machine<GuestRam>) -> Vec<(u64, PhysRange)> {
 /// accessed.
 ///
 /// # Errors
-/// What is wrong with one.
+/// The problem of one.
 pub fn adopt<'a>(
     guest: &Arc<Guest>,
     space: &Arc<Space>,
@@ -202,9 +202,9 @@ pub fn adopt<'a>(
     Ok(functions)
 }
 
-/// Goes on with a guest's functions once this image has adopted the IOMMUs, and does what the guest has asked of their
-/// interrupts before.
-pub fn settle(guest: &Guest, machine: &Machine<GuestRam>, functions: &Functions) {
+/// Resumes a guest's functions once this image has adopted the IOMMUs, and carries out earlier requests of the guest
+/// about their interrupts.
+pub fn resume(guest: &Guest, machine: &Machine<GuestRam>, functions: &Functions) {
     for function in functions.all() {
         let mut function = function.lock();
         if function.physical().virtual_wanted() > 0 {
@@ -235,13 +235,13 @@ pub fn settle(guest: &Guest, machine: &Machine<GuestRam>, functions: &Functions)
     }
 }
 
-/// Takes all of a guest's functions back: those that it has vanish for it and reach nothing any more, those chosen for
-/// it are nobody's. True if the guest's memory may be given back.
-pub fn take_back(guest: &Guest, functions: &Functions) -> bool {
+/// Withdraws all of a guest's functions: those that it has vanish for it and reach nothing any more, those chosen for
+/// it are free. Returns whether the guest's memory may be released.
+pub fn withdraw_all(guest: &Guest, functions: &Functions) -> bool {
     let mut is_safe = true;
     for function in functions.close() {
         let mut function = function.lock();
-        // Nobody is told: the guest is gone, or is about to be.
+        // No notification: the guest is gone, or is about to be.
         function.vanish(&mut Outputs::new());
         let physical = function.physical();
         if let Err(problem) = physical.close() {

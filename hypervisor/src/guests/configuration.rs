@@ -25,15 +25,15 @@ static CHANGES: AtomicU32 = AtomicU32::new(0);
 
 struct Opened {
     bundle: Bundle<'static>,
-    /// The signers of the images that may replace this one; none: anybody may have made them.
+    /// The signers of the images that may replace this one; none: any image is accepted.
     trusted_keys: Vec<PublicKey>,
 }
 
 /// A file that was sent, by the digits of its SHA-256.
 pub struct SentFile {
-    /// What a manifest states of it.
+    /// The record of it in a manifest.
     pub record: FileRecord,
-    /// Its bytes, and what is left of their last frame.
+    /// Its bytes, and the rest of their last frame.
     pub frames: OwnedFrames,
 }
 
@@ -101,8 +101,8 @@ pub fn is_bundled(name: &str) -> bool {
     bundle().is_some_and(|bundle| bundle.file(name).is_ok())
 }
 
-/// Gives back a file that was sent.
-pub fn forget(name: &str) {
+/// Removes a file that was sent, and releases its memory.
+pub fn remove(name: &str) {
     let mut sent = SENT.lock();
     let removed = sent.iter().position(|file| file.record.name == name).map(|at| sent.swap_remove(at));
     // Its frames are given back with this: not under the lock.
@@ -110,11 +110,11 @@ pub fn forget(name: &str) {
     drop(removed);
 }
 
-/// The files that the host has, for as long as somebody reads them.
+/// The files that the host has, held while they are read.
 pub struct Files(Vec<Arc<SentFile>>);
 
 impl Files {
-    /// Those that it has now.
+    /// Returns those that it has now.
     pub fn now() -> Self {
         Self(SENT.lock().clone())
     }

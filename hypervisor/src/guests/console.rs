@@ -22,7 +22,7 @@ pub(super) const OUTPUT_BATCH: u32 = 4096;
 pub(super) const WAKE_INTERVAL_US: u64 = 5_000;
 /// So long after it has found output, the control channel checks once more: for a line that came too soon after another
 /// to wake it, of a guest that then never waits.
-pub const LOOK_AGAIN_US: u64 = 2 * WAKE_INTERVAL_US;
+pub const RECHECK_US: u64 = 2 * WAKE_INTERVAL_US;
 
 /// The console as the guest's vCPUs hold it.
 pub struct GuestConsole {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Control keys that were revoked since the machine was reset: the bundle lists them still, and each image tells the
-//! next.
+//! Control keys that were revoked since the machine was reset: the bundle lists them still, and each image hands them
+//! over to the next.
 
 use alloc::vec::Vec;
 

@@ -57,7 +57,7 @@ fn interrupt_in(run: &Instance, me: u32, owner: Owner, raised: Raised, running: 
     let mut notify = |vcpu: usize, was_notified: bool| {
         wanted = Some(vcpu);
         if !was_notified && running != Some(vcpu) {
-            percpu::kick(run.guest.cpu_to_tell(vcpu));
+            percpu::kick(run.guest.cpu_to_notify(vcpu));
         }
     };
     run.machine.with_function(&*function, &mut notify, |function, outputs| function.raise(raised, outputs));

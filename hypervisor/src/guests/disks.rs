@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Disks whose storage is another guest's: a virtio block device, and the host's stream to the NBD server there.
+//! Disks with their storage in another guest: a virtio block device, and the host's stream to the NBD server there.
 //!
 //! ```text
 //! exit: notification ──► the vCPU's turn: requests, NBD ──► stream ──► the server's guest: buffers, interrupt
@@ -35,7 +35,7 @@ const DEVICES: [u8; bundle::limits::DISKS] = [17, 18, 19, 28];
 const PAUSE_NS: u64 = 20_000;
 const FULL_PAUSE_NS: u64 = 100_000;
 const FULL_DOUBLED: u32 = 7;
-/// No disk has more to say in the log than this often.
+/// Shortest interval between two log lines of a disk.
 const REPORT_NS: u64 = 1_000_000_000;
 
 /// A disk on its guest's bus.
@@ -46,12 +46,12 @@ pub struct Disk {
     turns: Mutex<Turns>,
 }
 
-/// What one turn leaves for the next. Held by the vCPU whose turn it is.
+/// State from one turn to the next. Held by the vCPU that has the turn.
 #[derive(Default)]
 struct Turns {
     /// Turns in a row in which the server's guest had no buffers.
     full: u32,
-    /// What is to be logged, and when that is possible.
+    /// The next log line, and when it may be logged.
     news: Option<News>,
     report_ns: u64,
 }
@@ -96,7 +96,7 @@ pub fn work(run: &dyn Run, vcpu: usize, disks: &[Disk]) -> Option<u64> {
     Some(cpu::tsc().saturating_add(timer::us_to_ticks(us)))
 }
 
-/// The guest has ended: the server learns it, as far as it can be told now.
+/// Closes the disks of a guest that has ended: the server is notified, as far as that is possible now.
 pub fn close(disks: &[Disk]) {
     for disk in disks {
         let mut socket = disk.stream.socket.lock();

@@ -38,13 +38,13 @@ fn draw(kind: &EventKind) {
     GUESTS.named(name).into_iter().for_each(|guest| timeline::instant(event, guest.number));
 }
 
-/// The events, unless somebody holds them and does not let go: a CPU that was stopped amid an event.
+/// Locks the events; `None` if a CPU that was stopped amid an event holds them.
 fn patiently() -> Option<MutexGuard<'static, History>> {
     const PATIENCE_US: u64 = 250_000;
     timer::try_for(PATIENCE_US, || EVENTS.try_lock())
 }
 
-/// The number that the next event gets; 0 if somebody holds the events and does not let go.
+/// The number that the next event gets; 0 if a stopped CPU holds the events.
 pub fn next_sequence() -> u64 {
     patiently().map_or(0, |events| events.next_sequence())
 }

@@ -16,7 +16,7 @@ mod following;
 mod handing_over;
 mod homes;
 mod leaving;
-mod standstill;
+mod pausing;
 
 use alloc::boxed::Box;
 use core::sync::atomic::Ordering;
@@ -44,9 +44,9 @@ pub struct Executive {
     me: &'static PerCpu,
     slots: [Option<Box<Task>>; SLOTS],
     queue: RunQueue<SLOTS>,
-    /// A bit for each slot whose guest is paused.
+    /// A bit for each slot with a paused guest.
     paused: u32,
-    /// The slot of the vCPU whose registers are in the CPU.
+    /// The slot of the vCPU that has its registers loaded in the CPU.
     loaded: Option<usize>,
     storm: Storm,
     machine_checks: MachineChecks,
@@ -188,16 +188,15 @@ impl Executive {
                 && !task.instance().is_paused()
                 && task.may_wake(now)
             {
-                // Whom to run is chosen right after this.
+                // The vCPU to run is chosen right after this.
                 let _ = self.queue.wake(slot, Ticks(now));
             }
         }
     }
 
-    /// Nobody can run: prints what is logged, checks a PCI function, does what memory wants done, or else halts until
-    /// an interrupt. After a step interrupts are let in, and the vCPUs that they wake are searched for again: a kick
-    /// leaves no flag behind where the CPU holds one vCPU. From that check to the halt they are
-    /// masked.
+    /// Waits while no vCPU can run: prints the log, checks a PCI function, works on memory that waits for it, or else
+    /// halts until an interrupt. After a step interrupts are let in, and the vCPUs that they wake are searched for
+    /// again: a kick leaves no flag behind where the CPU holds one vCPU. From that check to the halt they are masked.
     fn wait(&mut self) {
         trial_pages::note_entered(self.me.index);
         if console::step() == Step::More || pci::step_while_idle() || ledger::background::step() {

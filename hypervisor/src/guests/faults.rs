@@ -11,7 +11,7 @@ use crate::kernel::faults::is_asked_for;
 const BYTES: u64 = 64;
 const PATTERN: u8 = 0x5a;
 
-/// A device is told to write to a frame of the host's; the log names what became of the frame.
+/// Programs a device to write to a frame of the host's; the log has the frame's content afterwards.
 pub fn let_a_device_write() {
     if !is_asked_for(SelfTest::Dma) {
         return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What networks and sockets between guests share: working with a device of another guest, and copying from one guest's
-//! memory to another's.
+//! The common part of networks and sockets between guests: working with a device of another guest, and copying from one
+//! guest's memory to another's.
 
 use spin::Mutex;
 use vm::addr::Gpa;
@@ -35,7 +35,7 @@ pub fn work<D: VirtioDevice>(
     let (machine, guest) = (run.machine(), run.guest());
     let mut notify = |vcpu: usize, was_notified: bool| {
         if !was_notified && running != Some(vcpu) {
-            percpu::kick(guest.cpu_to_tell(vcpu));
+            percpu::kick(guest.cpu_to_notify(vcpu));
         }
     };
     machine.with_function(device, &mut notify, |endpoint, outputs| {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A guest that stands still, as the control channel reads it: memory and registers for a core file.
+//! A paused guest, as the control channel reads it: memory and registers for a vmcore.
 //!
 //! While a guest is paused, its run is held here as well. The code that ends or resumes it takes it out first, so that
-//! its memory is given back when it has ended, whether anybody reads or not.
+//! its memory is given back when it has ended, whether a client reads or not.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -21,7 +21,7 @@ const PATTERN_BYTES: usize = 8;
 /// A pattern goes over the line once where it fills at least so much.
 const LEAST_FILLED_BYTES: u64 = 4 * PIECE_BYTES;
 
-/// A run of a guest whose vCPUs stand still.
+/// A run of a guest with stopped vCPUs.
 pub trait Frozen: Send + Sync {
     /// Returns where it has memory.
     fn layout(&self) -> Vec<MemoryRange>;
@@ -31,26 +31,26 @@ pub trait Frozen: Send + Sync {
     fn registers(&self, vcpu: u32) -> Option<VcpuRegisters>;
 }
 
-/// The place of a paused guest.
+/// The run of a guest while it is paused.
 #[derive(Default)]
-pub struct Freezer(Mutex<Option<Arc<dyn Frozen>>>);
+pub struct PausedRun(Mutex<Option<Arc<dyn Frozen>>>);
 
-impl Freezer {
-    /// The guest is paused.
-    pub fn put(&self, run: Arc<dyn Frozen>) {
+impl PausedRun {
+    /// Holds the run of a guest that is paused now.
+    pub fn hold(&self, run: Arc<dyn Frozen>) {
         *self.0.lock() = Some(run);
     }
 
-    /// It is not any more.
-    pub fn thaw(&self) {
-        // What is dropped may be the last of it: not under the lock.
+    /// Releases it: the guest is not paused any more.
+    pub fn release(&self) {
+        // This may drop the last reference: not under the lock.
         let run = self.0.lock().take();
         drop(run);
     }
 
-    /// Checks it, if it is paused.
-    pub fn look<T>(&self, look: impl FnOnce(&dyn Frozen) -> T) -> Option<T> {
-        self.0.lock().as_deref().map(look)
+    /// Reads the run, if it is paused.
+    pub fn read<T>(&self, read: impl FnOnce(&dyn Frozen) -> T) -> Option<T> {
+        self.0.lock().as_deref().map(read)
     }
 }
 
@@ -99,7 +99,7 @@ fn filled(run: &dyn Frozen, gpa: u64, piece: &[u8], limit: u64) -> Option<Stretc
     (bytes >= LEAST_FILLED_BYTES).then(|| Stretch { gpa, bytes: pattern.to_vec(), times, next_gpa })
 }
 
-/// As much memory from `gpa` on as an answer takes.
+/// Reads as much memory from `gpa` on as an answer takes.
 fn stretch(run: &dyn Frozen, gpa: u64, to: u64) -> Option<Stretch> {
     let mut bytes = vec![0; (to - gpa).min(MAX_MEMORY_BYTES as u64) as usize];
     run.read(gpa, &mut bytes)?;
@@ -108,7 +108,7 @@ fn stretch(run: &dyn Frozen, gpa: u64, to: u64) -> Option<Stretch> {
     Some(Stretch { gpa, bytes, times: 1, next_gpa })
 }
 
-/// All registers that a core file holds.
+/// Returns all registers that a vmcore holds.
 pub fn registers_of(vcpu: &dyn VcpuState) -> VcpuRegisters {
     use SegmentName::{Cs, Ds, Es, Fs, Gs, Ldtr, Ss, Tr};
     VcpuRegisters {

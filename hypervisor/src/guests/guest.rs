@@ -2,17 +2,17 @@
 //! The guests of this host: the configuration of each, its present state, and the way its CPU and the control channel
 //! reach each other.
 //!
-//! Each vCPU has a real one of its own, on which it is while that is online. The first one's is the
-//! guest's home: it loads the guest and carries out what the operator orders. Everybody else sends orders and reads the
-//! status. When a CPU leaves the host, what it held moves to others; so an order is written down first, and then
-//! the CPU that is home at that moment is woken ([`Whereabouts`]).
+//! Each vCPU has a CPU of its own, and runs there while that CPU is online. The first vCPU's own CPU is the guest's
+//! home: it loads the guest and carries out the operator's orders. Other CPUs send orders and read the status. When a
+//! CPU leaves the host, its vCPUs and guests move to others. So an order is recorded first, and then the CPU that is
+//! home at that moment is woken ([`CpuLocation`]).
 
 mod console;
 mod diagnosis;
 pub mod figures;
+mod location;
 mod settings;
 mod status;
-mod whereabouts;
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -22,7 +22,7 @@ use core::any::Any;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bundle::GuestConfig;
-use sched::Whereabouts;
+use sched::CpuLocation;
 use spin::Mutex;
 use vm::machine::ExitStatistics;
 use watch::lease::Lease;
@@ -33,7 +33,7 @@ use crate::arch::figures::Figures;
 use crate::arch::percpu::{self, BOOT_CPU};
 use crate::arch::timer;
 use crate::guests::console::Console;
-use crate::guests::freeze::Freezer;
+use crate::guests::freeze::PausedRun;
 use crate::guests::health::Health;
 
 /// One guest.
@@ -42,7 +42,7 @@ pub struct Guest {
     pub number: u32,
     /// Its configuration as it was when this was made.
     pub config: GuestConfig,
-    /// What of that has changed since.
+    /// The settings that have changed since.
     pub settings: Settings,
     /// Its number in the record of a hand-over: the number of guests before it.
     rank: AtomicU32,
@@ -50,31 +50,31 @@ pub struct Guest {
     pub exits: Vec<Arc<ExitStatistics>>,
     /// The health of its kernel.
     pub health: Health,
-    /// Its memory and registers while it stands still.
-    pub frozen: Freezer,
+    /// Its memory and registers while it is paused.
+    pub frozen: PausedRun,
     /// The figures of each vCPU.
     pub figures: Vec<Figures<VcpuPerf>>,
     status: Mutex<Status>,
     /// Its status when it was paused.
     before_pause: Mutex<Option<Status>>,
     orders: AtomicU32,
-    /// Its CPU carries out what was ordered.
+    /// Its CPU carries out an order.
     carries_out: AtomicBool,
     /// Its devices have something to do.
     wants_poll: AtomicBool,
-    /// Its virtio console takes what is typed.
+    /// Its virtio console takes input.
     virtio_takes_input: AtomicBool,
     /// It has ejected a PCI function that it was asked for.
     has_ejected: AtomicBool,
     /// The CPU that each vCPU belongs to.
     own: Vec<u32>,
     /// The CPU that each vCPU is on, or was on last.
-    placement: Vec<Whereabouts>,
-    home: Whereabouts,
+    placement: Vec<CpuLocation>,
+    home: CpuLocation,
     /// The run that is under way, if one is: a `Weak` of an instance, boxed because a static cannot be generic.
     run: Mutex<Option<Box<dyn Any + Send>>>,
     console: Arc<Console>,
-    /// It is paused for somebody who reads it. For the control channel.
+    /// The pause for a client that reads it. For the control channel.
     lease: Mutex<Lease>,
 }
 
@@ -99,7 +99,7 @@ pub enum Order {
     Pause = 1 << 2,
     Resume = 1 << 3,
     Reset = 1 << 4,
-    /// Its kernel is not well: do what the operator wants then.
+    /// Its kernel has failed: apply the operator's policy.
     GiveUp = 1 << 5,
 }
 
@@ -116,7 +116,7 @@ impl Guest {
         Self {
             exits: vcpus.clone().map(|_| Arc::new(ExitStatistics::new())).collect(),
             health: Health::default(),
-            frozen: Freezer::default(),
+            frozen: PausedRun::default(),
             figures: vcpus.clone().map(|_| Figures::default()).collect(),
             status: Mutex::new(Status { state: VmState::Stopped, since_ns: timer::uptime_ns(), reason: None }),
             before_pause: Mutex::new(None),
@@ -126,8 +126,8 @@ impl Guest {
             virtio_takes_input: AtomicBool::new(false),
             has_ejected: AtomicBool::new(false),
             own: vcpus.clone().map(place).collect(),
-            placement: vcpus.map(|vcpu| Whereabouts::new(place(vcpu))).collect(),
-            home: Whereabouts::new(place(0)),
+            placement: vcpus.map(|vcpu| CpuLocation::new(place(vcpu))).collect(),
+            home: CpuLocation::new(place(0)),
             run: Mutex::new(None),
             lease: Mutex::new(Lease::NONE),
             console: Console::obtain(),
@@ -138,7 +138,7 @@ impl Guest {
         }
     }
 
-    /// Its configuration as it is now.
+    /// Returns its present configuration.
     pub fn config_now(&self) -> GuestConfig {
         let mut config = self.config.clone();
         self.settings.write_to(&mut config);
@@ -212,7 +212,7 @@ impl Guest {
         self.carries_out.store(false, Ordering::Release);
     }
 
-    /// The pause that lasts for as long as somebody reads the guest.
+    /// The pause that lasts while a client reads the guest.
     pub fn lease(&self) -> spin::MutexGuard<'_, Lease> {
         self.lease.lock()
     }

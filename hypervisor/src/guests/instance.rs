@@ -48,7 +48,7 @@ pub struct Instance {
     nics: Vec<Nic>,
     /// The socket device on its bus.
     socket: Option<Socket>,
-    /// Disks on its bus whose storage is another guest's.
+    /// Disks on its bus with their storage in another guest.
     disks: Vec<Disk>,
     /// For each vCPU, the change of the space since which it has flushed its TLB.
     flushed: Vec<AtomicU64>,
@@ -65,7 +65,7 @@ impl Instance {
         &self.functions
     }
 
-    /// Returns whether there is work beside what its guest notifies devices of: for disks, whose servers answer.
+    /// Returns whether there is work without a notification of its guest: the answers of its disks' servers.
     pub fn has_disks(&self) -> bool {
         !self.disks.is_empty()
     }
@@ -84,9 +84,9 @@ impl Instance {
         &self.space
     }
 
-    /// Goes on with the functions, once this image drives the IOMMUs, and with those that the guest has ejected.
-    pub fn settle_functions(&self) {
-        assigned::settle(&self.guest, &self.machine, &self.functions);
+    /// Resumes the functions, once this image drives the IOMMUs, and notes those that the guest has ejected.
+    pub fn resume_functions(&self) {
+        assigned::resume(&self.guest, &self.machine, &self.functions);
         self.guest.note_ejected();
     }
 
@@ -111,16 +111,16 @@ impl Instance {
         self.space.reclaim(all.unwrap_or(0));
     }
 
-    /// It stands still from the moment at which it goes on.
+    /// Pauses it from the moment at which it would go on.
     pub fn begin_paused(&self) {
         self.is_paused.store(true, Ordering::Release);
     }
 
-    /// Ends the guest: every vCPU lets go at its next check. The first reason counts.
+    /// Ends the guest: every vCPU leaves at its next check. The first reason counts.
     pub fn end(&self, ending: Ending) {
         self.ending.lock().get_or_insert(ending);
         self.is_ending.store(true, Ordering::Release);
-        self.guest.frozen.thaw();
+        self.guest.frozen.release();
         self.wake_cpus();
     }
 
@@ -129,12 +129,12 @@ impl Instance {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    /// Returns whether its vCPUs are to stand still.
+    /// Returns whether its vCPUs are to be paused.
     pub fn is_paused(&self) -> bool {
         self.is_paused.load(Ordering::Acquire)
     }
 
-    /// Lets its vCPUs stand still, or go on.
+    /// Pauses or resumes its vCPUs.
     pub fn set_paused(&self, is_paused: bool) {
         self.is_paused.store(is_paused, Ordering::Release);
         self.wake_cpus();
@@ -156,10 +156,10 @@ impl Instance {
     }
 
     fn wake_cpus(&self) {
-        (0..self.guest.config.vcpus as usize).for_each(|vcpu| percpu::wake(self.guest.cpu_to_tell(vcpu)));
+        (0..self.guest.config.vcpus as usize).for_each(|vcpu| percpu::wake(self.guest.cpu_to_notify(vcpu)));
     }
 
-    /// A vCPU lets go. After the last one the guest has ended.
+    /// A vCPU leaves the run. After the last one the guest has ended.
     pub fn let_go(instance: Arc<Self>) {
         if instance.tasks_left.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
@@ -168,7 +168,7 @@ impl Instance {
         networks::unplug(&instance.nics);
         sockets::unplug(instance.socket.as_ref());
         disks::close(&instance.disks);
-        instance.take_functions_back();
+        instance.withdraw_functions();
         let ending = instance.ending.lock().take().unwrap_or(Ending::Stopped);
         guest.health.reset();
         // The memory goes before the guest counts as ended: the next start then finds it free.
@@ -176,9 +176,9 @@ impl Instance {
         finish(&guest, ending);
     }
 
-    /// Its functions reach nothing any more. Where that is not certain its memory is never given to anybody else.
-    pub fn take_functions_back(&self) {
-        if !assigned::take_back(&self.guest, &self.functions) {
+    /// Withdraws its functions, which reach nothing any more. Where that is not certain its memory gets no other owner.
+    pub fn withdraw_functions(&self) {
+        if !assigned::withdraw_all(&self.guest, &self.functions) {
             self.machine.memory().keep_for_good();
         }
     }

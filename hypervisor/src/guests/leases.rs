@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests that are paused for somebody who reads them: they go on when nobody does.
+//! Guests that are paused for a client that reads them: they are resumed when none does.
 
 use wire::MAX_HOLD_MS;
 
@@ -10,7 +10,7 @@ use crate::guests::slots::GUESTS;
 /// The time for which a guest that another image has held is held on.
 const INHERITED_MS: u32 = 8_000;
 
-/// Another image has held it for a reader, who is given time to ask this one.
+/// Inherits a pause from another image: its reader is given time to ask this one.
 pub fn inherit(guest: &Guest) {
     begin(guest, INHERITED_MS);
 }
@@ -20,7 +20,7 @@ pub fn renew(guest: &Guest) {
     guest.lease().renew(cpu::tsc());
 }
 
-/// Lets those go on that nobody has read for as long as was agreed.
+/// Resumes guests that no client has read for the agreed time.
 pub fn poll() {
     for guest in GUESTS.all() {
         if guest.lease().has_run_out(cpu::tsc()) {

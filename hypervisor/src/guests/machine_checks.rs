@@ -121,7 +121,7 @@ fn account_for(cpu: u32, found: &Found) {
     end_owners(memory, found);
 }
 
-/// Returns whether the host keeps something in a part of the memory. What is no memory is nobody's.
+/// Returns whether the host keeps something in a part of the memory. Addresses without memory are not the host's.
 fn is_of_the_host(memory: PhysRange) -> bool {
     let frames = FRAMES.lock();
     let mut pages = (memory.start().0..memory.end().0).step_by(PAGE_BYTES as usize);

@@ -8,13 +8,13 @@
 //! | [`guest`], [`console`] | a guest: its status, its orders, its console |
 //! | [`instance`] | one run of a guest, shared by its vCPUs |
 //! | [`task`] | a vCPU: the loop from entry to exit and back |
-//! | [`executive`] | the vCPUs of one CPU, and what it does for the guests whose home it is |
+//! | [`executive`] | the vCPUs of one CPU, and its work for the guests that have it as their home |
 //! | [`placement`] | sending vCPUs to CPUs |
-//! | [`watching`], [`health`] | vCPUs that spin; how a guest's kernel is, and what follows |
+//! | [`watching`], [`health`] | vCPUs that spin; the health of a guest's kernel, and the policy that applies |
 //! | [`freeze`], [`leases`] | paused guests: memory and registers for a reader, and for how long it has them |
-//! | [`machine_checks`] | errors of the hardware, and the guests whose memory they damage |
+//! | [`machine_checks`] | errors of the hardware, and the guests with damaged memory |
 //! | [`assigned`], [`device_interrupts`] | physical PCI functions that guests have, and their interrupts |
-//! | [`networks`], [`sockets`], [`forwarding`] | networks and sockets between guests, and what both share |
+//! | [`networks`], [`sockets`], [`forwarding`] | networks and sockets between guests, and their common part |
 //! | [`disks`] | disks behind servers in other guests |
 //! | [`pci`] | the host's PCI functions, probed while guests run |
 //! | [`virtio`] | virtio devices that the host gives to guests |

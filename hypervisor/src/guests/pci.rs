@@ -34,7 +34,7 @@ use crate::kernel::timeline::{self, Name};
 /// Functions that are kept; more are only counted.
 const MOST_FUNCTIONS: usize = 1024;
 /// The time after which an idle CPU checks again whether it may take a step.
-const LOOK_AGAIN_US: u64 = 10_000;
+const RECHECK_US: u64 = 10_000;
 
 /// Configuration space with the virtual functions that are enabled.
 pub type Space = WithVirtual<Registers>;
@@ -85,10 +85,10 @@ pub fn let_the_idle_probe() {
     IS_FOR_IDLE.store(is_lazy, Ordering::Release);
 }
 
-/// For a CPU that has nothing else to do: takes a step, if there is one to take and nobody else is taking it;
-/// says whether.
+/// For a CPU that has nothing else to do: takes a step, if there is one to take and no other CPU is taking it; returns
+/// whether it has.
 pub fn step_while_idle() -> bool {
-    if !IS_FOR_IDLE.load(Ordering::Relaxed) || !is_nobody_waiting() {
+    if !IS_FOR_IDLE.load(Ordering::Relaxed) || !is_no_guest_starting() {
         return false;
     }
     let (Some(mut survey), Some((_, options))) = (SURVEY.try_lock(), BOOT.get()) else { return false };
@@ -99,7 +99,7 @@ pub fn step_while_idle() -> bool {
 }
 
 /// Returns whether no guest is on its way to its first instruction.
-fn is_nobody_waiting() -> bool {
+fn is_no_guest_starting() -> bool {
     GUESTS.is_none_starting() && (HAS_GUEST.load(Ordering::Acquire) || GUESTS.are_done())
 }
 
@@ -120,7 +120,7 @@ pub fn with_functions<T>(act: impl FnOnce(&[Function]) -> T) -> T {
     act(&SURVEY.lock().found)
 }
 
-/// An NVMe controller has told its serial number.
+/// Notes the serial number of an NVMe controller.
 pub fn note_serial(place: Bdf, serial: Serial) {
     let mut survey = SURVEY.lock();
     let asked = survey.found.iter_mut().find(|function| function.place == place);
@@ -148,7 +148,7 @@ pub fn taken_by(function: Bdf, memory: PhysRange) -> Option<String> {
 
 /// Returns when a CPU that goes to sleep wants to check again, if there are steps to take.
 pub fn next_poll() -> Option<u64> {
-    IS_FOR_IDLE.load(Ordering::Relaxed).then(|| cpu::tsc() + timer::us_to_ticks(LOOK_AGAIN_US))
+    IS_FOR_IDLE.load(Ordering::Relaxed).then(|| cpu::tsc() + timer::us_to_ticks(RECHECK_US))
 }
 
 /// The next instruction is a guest's: what has been spent until the first one's is remembered.

@@ -19,7 +19,7 @@ pub fn press(guest: &Guest) -> Result<(), (&'static str, &'static str)> {
     }
     let mut notify = |vcpu: usize, was_notified: bool| {
         if !was_notified {
-            percpu::kick(guest.cpu_to_tell(vcpu));
+            percpu::kick(guest.cpu_to_notify(vcpu));
         }
     };
     run.machine.with_function(run.machine.bus().power_button(), &mut notify, |button, outputs| button.press(outputs));

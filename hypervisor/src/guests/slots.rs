@@ -25,7 +25,7 @@ const _: () = assert!(limits::GUESTS <= u64::BITS as usize);
 /// The guests, by rising number.
 pub struct All {
     guests: &'static Guests,
-    /// A bit for each slot that is still to be looked into.
+    /// A bit for each slot that is still to be visited.
     left: u64,
 }
 

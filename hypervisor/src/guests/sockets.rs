@@ -8,8 +8,8 @@
 //! ```
 //!
 //! As with [networks](super::networks), the vCPU that has notified its device forwards, and pays for it. No lock is
-//! taken while a device of its own is locked, and one port at a time. A packet whose receiver has no buffers waits in
-//! its sender's queue: the host keeps none.
+//! taken while a device of its own is locked, and one port at a time. A packet waits in its sender's queue while the
+//! receiver has no buffers: the host keeps none.
 
 mod port;
 mod sending;
@@ -67,7 +67,7 @@ pub fn attach(guest: &Guest, machine: &mut Machine<GuestRam>) -> Result<Option<S
 /// The device of a run receives from here on.
 pub fn plug(run: &Arc<impl Run + 'static>, socket: Option<&Socket>) {
     if let Some((socket, port)) = socket.and_then(|socket| Some((socket, ports().get(socket.port)?))) {
-        // What the host's streams were in another image is gone.
+        // The state of the host's streams in another image is gone.
         port.has_old_streams.store(true, Ordering::Relaxed);
         *port.plugged.lock() = Some(Plugged { run: run.clone(), device: socket.device.clone() });
     }

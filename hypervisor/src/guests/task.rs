@@ -93,10 +93,10 @@ impl Task {
         }
     }
 
-    /// It has run in the image before.
+    /// Notes that it has run in the image before.
     pub fn note_handed_over(&mut self) {
         self.first = Some(First::InThisImage);
-        // What the guest has sent before and the image before has not forwarded.
+        // Packets of the guest that the image before has not forwarded.
         self.host.send_at = (self.index == 0).then_some(0);
     }
 
@@ -133,7 +133,8 @@ impl Task {
         self.watched.rests_until().or_else(awake)
     }
 
-    /// Returns whether something may end its wait for an interrupt: mail from another vCPU, or its timer.
+    /// Returns whether something may end its wait for an interrupt: another vCPU's interrupt in its mailbox, or its
+    /// timer.
     pub fn may_wake(&mut self, now: u64) -> bool {
         if let Some(until) = self.watched.rests_until() {
             if now >= until {
@@ -145,10 +146,10 @@ impl Task {
             self.context::<Called>().alarm();
             return true;
         }
-        self.instance.machine.has_mail(&self.cpu)
+        self.instance.machine.has_pending_messages(&self.cpu)
     }
 
-    /// It arrives on the calling CPU, where no other has this tag.
+    /// Puts it on the calling CPU, where no other has this tag.
     pub fn arrive(&mut self, tag: u32) {
         self.vcpu.arrive(tag);
         let on_the_way = self.left_at.take().map_or(0, |left| cpu::tsc().saturating_sub(left));
@@ -174,7 +175,7 @@ impl Task {
         self.vcpu.is_nowhere()
     }
 
-    /// Its registers go into the calling CPU, for which it has waited so long. The guest is shown how long it has
+    /// Loads its registers into the calling CPU, for which it has waited so long. The guest is shown how long it has
     /// waited in all.
     pub fn switch_in(&mut self, stolen_ticks: u64) {
         let stolen_ticks = self.stolen_before.saturating_add(stolen_ticks);
@@ -183,7 +184,7 @@ impl Task {
         self.vcpu.load();
     }
 
-    /// Its registers leave the calling CPU; `is_preempted` if it would rather go on.
+    /// Saves its registers from the calling CPU; `is_preempted` if it could still run.
     pub fn switch_out(&mut self, is_preempted: bool) {
         self.vcpu.unload();
         self.cpu.switch_counters_out(&*self.vcpu);
@@ -203,21 +204,21 @@ impl Task {
         }
     }
 
-    /// Its guest has been paused: its registers can be read from now on.
+    /// Publishes its registers, to be read while its guest is paused.
     pub fn publish_registers(&self) {
         if let Some(registers) = self.instance.registers.get(self.index) {
             *registers.lock() = Some(freeze::registers_of(&*self.vcpu));
         }
     }
 
-    /// Its guest goes on.
-    pub fn forget_registers(&self) {
+    /// Clears the published registers: its guest goes on.
+    pub fn clear_registers(&self) {
         if let Some(registers) = self.instance.registers.get(self.index) {
             *registers.lock() = None;
         }
     }
 
-    /// Its guest's console searches for what has been typed, and its devices go on with what they have left.
+    /// Polls its guest's console for input, and lets its devices continue their unfinished work.
     pub fn poll_devices(&mut self) {
         self.context::<Called>().poll_devices();
         if self.instance.has_disks() {
@@ -225,7 +226,7 @@ impl Task {
         }
     }
 
-    /// It lets go of its guest.
+    /// Leaves its guest's run.
     pub fn let_go(self) {
         let Self { instance, vcpu, cpu, .. } = self;
         drop((vcpu, cpu));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One vCPU as it is watched: when to check it, and how little it may run once it only spins. What is
-//! concluded from what is seen is decided in `watch`, how little is little in `sched::throttle`.
+//! One vCPU as it is watched: when to check it, and how little it may run once it only spins. `watch` decides what
+//! follows from the samples, and `sched::throttle` how little it runs.
 
 use bundle::OnPanic;
 use sched::{Sliver, Throttle, Ticks};
@@ -22,12 +22,12 @@ pub struct Watched {
     /// A throttled one sleeps until then.
     rests_until: Option<u64>,
     /// Its first throttling is reported.
-    was_told: bool,
+    is_reported: bool,
 }
 
 /// The outcome of a stretch of running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum StretchEnd {
     /// It is not time to take a sample.
     NotYet,
     /// It is time.
@@ -43,7 +43,7 @@ impl Watched {
         let is_watched = on_panic != OnPanic::Ignore;
         let watch = is_watched.then(|| Watch::new(timer::us_to_ticks(1000), u64::from(guest.config.hung_s) * 1000));
         let is_to_be_throttled = on_panic == OnPanic::Throttle;
-        Self { watch, is_to_be_throttled, throttle: None, started: 0, rests_until: None, was_told: false }
+        Self { watch, is_to_be_throttled, throttle: None, started: 0, rests_until: None, is_reported: false }
     }
 
     /// A stretch of running begins; when it must have stopped.
@@ -64,13 +64,13 @@ impl Watched {
 
     /// The stretch is over, and the CPU would go on.
     #[inline]
-    pub fn end_stretch(&mut self, now: u64) -> Look {
+    pub fn end_stretch(&mut self, now: u64) -> StretchEnd {
         if let Some(throttle) = &mut self.throttle {
             let ran = Ticks(now.saturating_sub(self.started));
-            return throttle.charge(ran).map_or(Look::NotYet, |next| Look::Spent(next.0));
+            return throttle.charge(ran).map_or(StretchEnd::NotYet, |next| StretchEnd::Spent(next.0));
         }
         let is_due = self.watch.as_mut().is_some_and(|watch| watch.due(now) <= now);
-        if is_due { Look::Due } else { Look::NotYet }
+        if is_due { StretchEnd::Due } else { StretchEnd::NotYet }
     }
 
     /// Judges what is seen.
@@ -91,7 +91,7 @@ impl Watched {
         let sliver = self.watch.as_ref().map_or(Sliver::Rare, sliver_for);
         let throttle = self.throttle.insert(Throttle::new(timer::us_to_ticks(1000), sliver, Ticks(now)));
         let until = throttle.charge(Ticks(0)).map_or(now, |next| next.0);
-        Some((until, !core::mem::replace(&mut self.was_told, true)))
+        Some((until, !core::mem::replace(&mut self.is_reported, true)))
     }
 
     /// Returns whether it gets only a sliver of time.
@@ -99,23 +99,23 @@ impl Watched {
         self.throttle.is_some()
     }
 
-    /// It gets all its time again. Returns whether it did not have it.
+    /// Ends its throttling: it gets all its time again. Returns whether it did not have it.
     pub fn release(&mut self) -> bool {
         self.throttle.take().is_some()
     }
 
-    /// It sleeps until then.
+    /// Makes it sleep until then.
     pub fn rest(&mut self, until: u64) {
         self.rests_until = Some(until);
     }
 
-    /// Until when it sleeps, whatever else would wake it.
+    /// Returns the time until which it sleeps, whatever else would wake it.
     #[inline]
     pub fn rests_until(&self) -> Option<u64> {
         self.rests_until
     }
 
-    /// It has slept enough.
+    /// Ends its sleep.
     pub fn end_rest(&mut self) {
         self.rests_until = None;
     }

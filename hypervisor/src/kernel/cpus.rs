@@ -27,4 +27,4 @@ pub use crews::reset_others;
 pub use entry::take_over;
 pub use handed_over::{adopt_running, expect_others};
 pub use table::{Member, apic_id, clocks_agree, count, init_absent, members, online, online_apic_ids, state};
-pub use virtualization::{VIRTUALIZATION, detect_virtualization, forget_guests, virt};
+pub use virtualization::{VIRTUALIZATION, clear_guest_state, detect_virtualization, virt};

@@ -15,8 +15,8 @@ pub struct Hooks {
     /// Runs the calling CPU's loop, until the CPU has been ordered to leave the host and holds nothing any more.
     /// Interrupts are masked.
     pub run: fn(Result<Virt, Unavailable>),
-    /// Does the same for a CPU that comes from the image before with its vCPUs: the CPU of this number, whose page
-    /// between the images is given.
+    /// Does the same for a CPU that comes from the image before with its vCPUs: the CPU of this number, with its page
+    /// between the images.
     pub take_over: fn(Result<Virt, Unavailable>, u32, &'static TrialPage),
 }
 

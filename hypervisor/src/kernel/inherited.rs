@@ -2,13 +2,13 @@
 //! The state that the image before this one has handed over: read from its record, used while this image boots, and
 //! given back.
 
-mod conversation;
+mod channel_state;
 mod kept;
 mod parked;
 mod reading;
 mod record;
 
-pub use conversation::Conversation;
+pub use channel_state::ChannelState;
 pub use kept::{late, logged, logs, timelines, with_block, with_events, with_log};
 pub use parked::{adoption, give_back};
 pub use reading::take_over;

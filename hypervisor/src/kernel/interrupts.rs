@@ -55,7 +55,7 @@ pub fn choose_apic(wanted: ApicMode) {
     }
 }
 
-/// Nothing interrupts but what the host asks for.
+/// Masks all interrupts but those that the host uses.
 pub fn quiet_interrupts() {
     let _span = timeline::span(Name::Interrupts, 0);
     let tables = FIRMWARE.lock();

@@ -55,7 +55,7 @@ struct Iommus {
     description: Description,
     store: Store<TableWords>,
     units: Vec<Driven>,
-    /// What guests' functions reach.
+    /// Memory that guests' functions reach.
     given: Vec<Given>,
     /// The unit that the interrupts of each I/O APIC pass, with their requester; `None` where firmware names none.
     chips: Vec<Option<(usize, Bdf)>>,
@@ -136,7 +136,7 @@ pub fn begin(config: &mut dyn ConfigSpace) {
     *IOMMUS.lock() = Some(iommus);
 }
 
-/// What firmware states; each problem of it is logged.
+/// Returns firmware's description; each problem of it is logged.
 fn describe(info: &BootInfo, config: &mut dyn ConfigSpace) -> Description {
     let mut description = Description::new();
     if let Err(problem) = description::read(&*TABLE.lock(), &FIRMWARE.lock(), config, &mut description) {

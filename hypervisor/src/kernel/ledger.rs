@@ -2,7 +2,7 @@
 //! The machine's memory, by `frames`: what the boot hands to the ledger, guests' memory, and what idle CPUs do for
 //! it.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
 //! | this one | from the memory map to a ledger, in the order of the boot |
 //! | [`records`] | a record per frame, by the policy chosen |
@@ -107,7 +107,7 @@ fn add_all(frames: &mut Frames<'static>, info: &BootInfo, options: &Options, kno
     }
 }
 
-/// Memory that must not be given to anybody.
+/// Memory that must not be allocated.
 fn kept(before: Before<'_>) -> impl Iterator<Item = PhysRange> + use<> {
     before.map(Record::kept_ranges).into_iter().flatten()
 }
@@ -161,7 +161,7 @@ fn overlap(info: &BootInfo, options: &Options, before: Before<'_>, range: PhysRa
 pub fn furnish(info: &BootInfo, options: &Options, tables: &Tables, is_update: bool) {
     let _span = timeline::span(Name::FrameRecords, 0);
     let start = cpu::tsc();
-    tell_nodes(info, tables);
+    set_nodes(info, tables);
     for (size, wanted) in [(PageSize::Gib1, options.huge_frames.gib1), (PageSize::Mib2, options.huge_frames.mib2)] {
         if wanted > 0 {
             set_aside(size, u64::from(wanted));
@@ -173,7 +173,7 @@ pub fn furnish(info: &BootInfo, options: &Options, tables: &Tables, is_update: b
     log::debug!("{:?}, hvo {}: {written} bytes in {ticks} cycles at boot", options.frames, options.hvo);
 }
 
-fn tell_nodes(info: &BootInfo, tables: &Tables) {
+fn set_nodes(info: &BootInfo, tables: &Tables) {
     let usable = usable(info);
     let is_there = |range: PhysRange| usable.iter().any(|usable| usable.intersection(range).is_some());
     let mut claims: ArrayVec<NodeRange, MAX_MEMORY_AFFINITIES> = ArrayVec::new();

@@ -17,22 +17,22 @@ static READY_AT: AtomicU64 = AtomicU64::new(0);
 static GUEST_AT: AtomicU64 = AtomicU64::new(0);
 static CPUS: AtomicU32 = AtomicU32::new(0);
 
-/// So many CPUs are online.
+/// Notes the number of online CPUs.
 pub fn note_cpus(online: u32) {
     CPUS.store(online, Ordering::Relaxed);
 }
 
-/// The control channel is open.
+/// Notes that the control channel is open.
 pub fn note_ready() {
     if note(&READY_AT) {
-        say("restart: the host was away for", &READY_AT);
+        log_duration("restart: the host was away for", &READY_AT);
     }
 }
 
-/// A guest has started.
+/// Notes that a guest has started.
 pub fn note_guest_started() {
     if note(&GUEST_AT) {
-        say("restart: the first guest stood still for", &GUEST_AT);
+        log_duration("restart: the first guest stood still for", &GUEST_AT);
     }
 }
 
@@ -41,7 +41,7 @@ fn note(at: &AtomicU64) -> bool {
     inherited::known().is_some() && at.compare_exchange(0, cpu::tsc(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
 }
 
-fn say(what: &str, at: &AtomicU64) {
+fn log_duration(what: &str, at: &AtomicU64) {
     let ticks = since_stop(at).unwrap_or(0);
     log::info!("{what} {ticks} cycles ({} us)", timer::ticks_to_ns(ticks) / 1000);
 }

@@ -22,7 +22,7 @@ static PHASE: AtomicU8 = AtomicU8::new(CALM);
 const CALM: u8 = 0;
 const BLOWING: u8 = 1;
 /// All is logged, not all is printed.
-const EBBING: u8 = 2;
+const DRAINING: u8 = 2;
 /// The next line's number.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 /// Lines that are in the log.
@@ -60,7 +60,7 @@ impl Storm {
         self.next_at = now + timer::us_to_ticks(PAUSE_US);
         if phase == BLOWING {
             log_lines();
-        } else if console::is_done() && PHASE.swap(CALM, Ordering::Relaxed) == EBBING {
+        } else if console::is_done() && PHASE.swap(CALM, Ordering::Relaxed) == DRAINING {
             console::report();
             log::info!("storm: over");
         }
@@ -81,7 +81,7 @@ fn log_lines() {
         let (disk, what) = (line / 6, WORDS[(line % 6) as usize]);
         log::info!("storm {line:04}/{LINES}: sd {}:0:{}:0: [sd{disk}] {what}.", disk / 16, disk % 16);
         if LOGGED.fetch_add(1, Ordering::Relaxed) + 1 == LINES {
-            PHASE.store(EBBING, Ordering::Relaxed);
+            PHASE.store(DRAINING, Ordering::Relaxed);
         }
     }
 }

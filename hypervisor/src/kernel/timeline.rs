@@ -113,7 +113,7 @@ pub fn note(kind: Kind, name: Name, argument: u32) {
     }
 }
 
-/// Something happens now.
+/// Records an instant.
 #[inline]
 pub fn instant(name: Name, argument: u32) {
     note(Kind::Instant, name, argument);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The end of the host, from a failure to the state that lasts. What is decided is in `endstate`; here it is done.
+//! The end of the host, from a failure to the state that lasts. `endstate` decides; the actions are here.
 //!
 //! Any lock may be held by a CPU that failed or was stopped: nothing here waits for one, allocates, or logs otherwise
 //! than by [`console::emergency`].
@@ -10,7 +10,7 @@ pub mod previous;
 mod report;
 mod watch;
 
-use endstate::{Action, CpuSet, Descent, Limits, Role, Step, stop_others};
+use endstate::{Action, CpuSet, EndProgress, Limits, Role, Step, stop_others};
 use spin::Once;
 use wire::exit_code::ExitCode;
 
@@ -27,12 +27,12 @@ use crate::lifecycle::shutdown;
 /// The time that the others have to answer: far longer than a CPU needs, since an emulated one may wait for its turn.
 const ANSWER_US: u64 = 1_000_000;
 /// Polls of the clock while waiting: the limit on a clock that stands still.
-const LOOKS: u64 = 200_000_000;
+const POLLS: u64 = 200_000_000;
 /// The watchdog checks the owner so often. The longest step prints 64 KiB, six seconds of a line's time.
-const STEP_LOOK_US: u64 = 2_500_000;
+const STEP_CHECK_US: u64 = 2_500_000;
 
-static DESCENT: Descent = Descent::new();
-/// Sends what the control channel has not sent; none while nobody has opened it.
+static END_PROGRESS: EndProgress = EndProgress::new();
+/// Sends what the control channel has not sent; none until it is opened.
 static LAST_WORDS: Once<fn()> = Once::new();
 
 /// Registers the function that sends what is left to send on the control channel. It is called on the CPU that ends the
@@ -47,14 +47,14 @@ pub fn end(cause: &Cause<'_>) -> ! {
     match ENDING.claim(my_number()) {
         Role::Owner => go_down(Step::Note, cause),
         Role::Again => {
-            let fall = DESCENT.fall();
-            if fall.failed == Step::Stop {
+            let failure = END_PROGRESS.fail_step();
+            if failure.failed == Step::Stop {
                 ending::nmi_all_others(my_number());
             }
-            if fall.may_print {
-                emergency(format_args!("{} failed: {}; the end goes on", name(fall.failed), cause.summary));
+            if failure.may_print {
+                emergency(format_args!("{} failed: {}; the end goes on", name(failure.failed), cause.summary));
             }
-            go_down(fall.resume, cause)
+            go_down(failure.resume, cause)
         }
         Role::Bystander { .. } => {
             let [rip, rsp, ..] = cause.registers;
@@ -81,9 +81,9 @@ fn name(step: Step) -> &'static str {
 fn go_down(first: Step, cause: &Cause<'_>) -> ! {
     let mut step = first;
     loop {
-        DESCENT.enter(step);
+        END_PROGRESS.enter(step);
         if step < Step::Leave {
-            watchdog::watch_the_end(STEP_LOOK_US);
+            watchdog::watch_the_end(STEP_CHECK_US);
         } else {
             watchdog::disarm();
         }
@@ -109,12 +109,12 @@ fn stop_all_others() {
     let me = my_number();
     let others: CpuSet = percpu::indices().filter(|&cpu| cpu != me).collect();
     let ticks = timer::us_to_ticks(ANSWER_US);
-    let limits = Limits { interrupt_ticks: ticks, nmi_ticks: ticks, looks: LOOKS };
-    report::note_roll_call(stop_others(&ENDING, others, &mut ending::Others, limits));
+    let limits = Limits { interrupt_ticks: ticks, nmi_ticks: ticks, polls: POLLS };
+    report::note_stop_outcome(stop_others(&ENDING, others, &mut ending::Others, limits));
 }
 
-/// The calling CPU was ordered to stop: by an interrupt or an NMI. Returns to the owner, which nobody stops, unless
-/// its step hangs; and to a CPU that has stopped before.
+/// The calling CPU was ordered to stop: by an interrupt or an NMI. Returns to the owner, which no CPU stops, unless its
+/// step hangs; and to a CPU that has stopped before.
 pub fn stop_this_cpu(frame: &mut TrapFrame) {
     let me = my_number();
     if ENDING.owner() == Some(me) && frame.vector as u8 == trap::vector::NMI {
@@ -131,10 +131,10 @@ pub fn stop_this_cpu(frame: &mut TrapFrame) {
 /// The watchdog's NMI has come to the owner. Where it hangs, it goes on with the next step, on the stack that it hangs
 /// on.
 fn find_owner(frame: &mut TrapFrame) {
-    if DESCENT.note_found() && DESCENT.step() < Step::Leave {
+    if END_PROGRESS.note_found() && END_PROGRESS.step() < Step::Leave {
         trap::divert(frame, step_hangs);
     }
-    watchdog::arm_again(STEP_LOOK_US);
+    watchdog::arm_again(STEP_CHECK_US);
 }
 
 extern "C" fn step_hangs() -> ! {

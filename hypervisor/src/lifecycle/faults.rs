@@ -88,7 +88,7 @@ fn fail(test: SelfTest) {
     }
 }
 
-/// Somebody has asked for events.
+/// A client has asked for events.
 pub fn asked_for_events() {
     if IS_ARMED.load(Ordering::Relaxed) {
         panic!("self-test, as asked");

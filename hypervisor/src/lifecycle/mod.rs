@@ -10,7 +10,7 @@
 //! | [`shutdown`] | leaving the machine with the log printed first |
 //! | [`panic`], [`end`] | failures of the host, and everything that follows one |
 //! | [`exceptions`] | names of exceptions |
-//! | [`measure`] | what the host measures of itself for the benches |
+//! | [`measure`] | the host's measurements of itself for the benches |
 //! | `faults` | failures on purpose, in the test image |
 
 pub mod boot_bundle;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Failures of the host: panics and exceptions. What follows is in [`crate::lifecycle::end`].
+//! Failures of the host: panics and exceptions. [`crate::lifecycle::end`] handles them.
 
 use core::fmt;
 use core::panic::PanicInfo;

@@ -9,17 +9,17 @@
 //! new image: record ─▶ memory, clock, log ─▶ the boot's usual way, CPUs from their mailboxes ─▶ guests again
 //! ```
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
 //! | [`source`], [`upload`] | the file with the next image |
 //! | [`files`] | files of this image and the one before, to go back to |
-//! | [`trust`] | which images and bundles this host takes |
+//! | [`trust`] | images and bundles that this host accepts |
 //! | [`staged_image`] | the image in its slot: locked, hashed, judged |
-//! | [`staging`] | what else can be prepared and refused while guests run |
-//! | [`hand_over`] | all that is handed over, and the way there |
+//! | [`staging`] | other parts that can be prepared and refused while guests run |
+//! | [`hand_over`] | all state that is handed over, and the way there |
 //! | [`composing`] | the configuration, where it has changed |
-//! | [`error`] | why the image cannot be replaced |
-//! | [`record`] | what the new image is given |
+//! | [`error`] | reasons why the image cannot be replaced |
+//! | [`record`] | the record for the new image |
 //! | [`leaving`] | from the first stop of a guest to the last instruction of this image |
 //! | [`successor`] | the other side: events, logs and memory of the image before |
 //!
@@ -45,7 +45,7 @@ use handover::layout::Reason;
 use wire::Refusal;
 
 use crate::arch::cpu;
-use crate::kernel::inherited::{self, Conversation};
+use crate::kernel::inherited::{self, ChannelState};
 use crate::kernel::platform::BOOT;
 use crate::kernel::timeline::{self, Name};
 use crate::lifecycle::update::hand_over_state::HandOverState;
@@ -145,9 +145,9 @@ impl Restart {
         self.staged.hand_over.generation
     }
 
-    /// Goes. Guests end where they are; `last_words` sends what they have written until then, and returns
-    /// the state of the conversation.
-    pub fn go(self, last_words: &mut dyn FnMut() -> Conversation) -> ! {
+    /// Switches to the new image. Guests end where they are; `last_words` sends their remaining output, and returns the
+    /// control channel's state.
+    pub fn go(self, last_words: &mut dyn FnMut() -> ChannelState) -> ! {
         leaving::leave(self.staged, self.reason, self.asked, last_words)
     }
 }

@@ -63,7 +63,7 @@ pub fn start(source: Source, entered_at: u64) -> ! {
 
 /// There is nothing to boot with.
 fn give_up(error: &dyn core::fmt::Display) -> ! {
-    console::start(Level::Info, console::UNTOLD);
+    console::start(Level::Info, console::BEFORE_OPTIONS);
     log::error!("cannot boot: {error}");
     cpu::halt_forever()
 }
@@ -85,7 +85,7 @@ extern "C" fn on_own_stack() -> ! {
     interrupts::quiet_interrupts();
     // For the host's end, at which nothing may wait for a lock.
     interrupts::prepare_watchdog();
-    // What the APIC still held for the software that had the machine before.
+    // Interrupts that the APIC still held for the software that had the machine before.
     cpu::take_pending_interrupts();
     strays::host_is_up();
     fault::point!(crate::lifecycle::faults::run_self_tests());

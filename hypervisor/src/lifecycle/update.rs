@@ -4,18 +4,18 @@
 //! ```text
 //! old image  stage, pack ─▶ lend the boot CPU, in slices ─▶ blackout: stop, save ─┐            ┌─▶ back, and on as
 //! before new image                  prepare                                               └▶ restore ──┤
-//! └─▶ commit, enter, settle
+//! └─▶ commit, enter, finish
 //! ```
 //!
-//! | module | side | what |
+//! | module | side | content |
 //! |---|---|---|
 //! | [`hand_over_state`] | old | the guests' share of the hand-over state, and memory for it |
 //! | [`drafts`] | old | guests saved once while they run, to rehearse with |
 //! | [`departing`] | old | a CPU leaves its guests, saves them, and goes |
-//! | [`preparing`] | old | slices, limits, the new image's words and faults |
-//! | [`blackout`] | old | what all CPUs share while they stop, save and go, or stay |
+//! | [`preparing`] | old | slices, limits, the new image's messages and faults |
+//! | [`blackout`] | old | the state that all CPUs share while they stop, save and go, or stay |
 //! | [`machine`] | both | the machine as the protocol (`crates/update`) sees it on a CPU |
-//! | [`problem`] | old | the first problem of a CPU, in words |
+//! | [`problem`] | old | the first problem of a CPU, as text |
 //! | [`packing`], [`guest_state`] | old | guests packed for the new image |
 //! | [`block`], [`blocks`] | old | where guests are saved |
 //! | [`on_trial`] | new | it makes everything that it will need |
@@ -24,7 +24,7 @@
 //! | [`leaving`] | new | a CPU goes back to the old image for good |
 //! | [`faults`] | new | failures on purpose |
 //! | [`picture`] | new | the blackout on the timeline |
-//! | [`settling`] | new | what is left to do once guests run |
+//! | [`finishing`] | new | the remaining work once guests run |
 //!
 //! Until every CPU has restored its guests the old image is whole, and every trap in the new one leads back to
 //! it.
@@ -36,6 +36,7 @@ mod block;
 mod blocks;
 mod departing;
 mod drafts;
+mod finishing;
 mod guest_state;
 pub mod hand_over_state;
 pub mod leaving;
@@ -45,7 +46,6 @@ mod packing;
 mod picture;
 mod preparing;
 mod problem;
-mod settling;
 
 pub use arriving::take_over;
 pub use blackout::{
@@ -53,6 +53,6 @@ pub use blackout::{
 };
 pub use departing::{draft, switch_over};
 pub use drafts::is_wanted as is_draft_wanted;
+pub use finishing::Finishing;
 pub use preparing::{Preparing, guests_have_changed};
 pub use problem::take as take_problem;
-pub use settling::Settling;

@@ -179,7 +179,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 #[test]
-fn a_client_that_dies_in_the_middle_is_forgotten() {
+fn a_client_that_dies_in_the_middle_is_dropped() {
     let rig = Rig::new();
     let frame = bytes(&Frame::Request(Request { id: 1, body: RequestBody::PowerOff }));
     for length in 0..frame.len() {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What Linux has dropped of a UDP socket's datagrams because its buffer was full: the last column of `/proc/net/udp`.
+//! A UDP socket's datagrams that Linux has dropped because its buffer was full: the last column of `/proc/net/udp`.
 
 use std::fs;
 
 const TABLE: &str = "/proc/net/udp";
 
-/// Datagrams that were dropped at the socket of this port; `None` if Linux does not tell.
+/// Datagrams that were dropped at the socket of this port; `None` if Linux does not report it.
 pub(super) fn of_port(port: u16) -> Option<u64> {
     in_table(&fs::read_to_string(TABLE).ok()?, port)
 }
@@ -31,7 +31,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_another_form_tells_nothing() {
+    fn a_table_of_another_form_has_no_count() {
         assert_eq!(["", "a\nb", "a\n1: x:0035 y"].map(|table| in_table(table, 53)), [None; 3]);
     }
 }

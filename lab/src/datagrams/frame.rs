@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a card sends, read as untrusted input: Ethernet II, IPv4 (RFC 791), UDP (RFC 768).
+//! The frames that a card sends, read as untrusted input: Ethernet II, IPv4 (RFC 791), UDP (RFC 768).
 
-/// What a datagram of the stream begins with; its number follows, in 8 bytes (`guests/agent/src/stream.rs`).
+/// The bytes that a datagram of the stream begins with; its number follows, in 8 bytes (`guests/agent/src/stream.rs`).
 const MAGIC: &[u8; 8] = b"batonudp";
 const ETHERNET_BYTES: usize = 14;
 const ETHERTYPE: usize = 12;

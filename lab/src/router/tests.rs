@@ -37,7 +37,7 @@ fn answer(router: &mut Router, id: u32) {
     router.host_bytes(&bytes(Frame::Response(Response { id, result: Ok(ReplyBody::Done) })));
 }
 
-/// A router whose host has answered its greeting.
+/// A router with a host that has answered its greeting.
 fn ready() -> Router {
     let mut router = Router::default();
     router.greet();
@@ -78,7 +78,7 @@ fn what_is_signed_passes_as_it_is_and_its_streams_go_to_its_sender() {
 }
 
 #[test]
-fn answers_go_to_those_who_asked_under_their_own_numbers() {
+fn answers_go_to_the_clients_that_asked_under_their_own_numbers() {
     let mut router = ready();
     let (first, second) = (router.connect(), router.connect());
     router.client_bytes(first, &request(1, RequestBody::PowerOff));
@@ -139,17 +139,17 @@ fn a_greeting_that_the_host_could_not_read_is_sent_again() {
 }
 
 #[test]
-fn a_client_that_sends_garbage_is_told_and_dropped_and_the_host_never_notices() {
+fn a_client_that_sends_garbage_is_notified_and_dropped_and_the_host_never_notices() {
     let mut router = ready();
     let (bad, good) = (router.connect(), router.connect());
     router.client_bytes(bad, b"GET / HTTP/1.1\0");
     let Frame::Response(Response { id: 0, result: Err(refusal) }) = received(&mut router, bad).remove(0) else {
-        panic!("the client is told");
+        panic!("the client is notified");
     };
     assert_eq!(refusal.code, RefusalCode::Protocol);
     assert!(refusal.reason.contains("garbage"), "{}", refusal.reason);
     assert!(router.client(bad).is_some_and(|client| client.is_leaving));
-    // What it sends afterwards is not checked.
+    // Its later input is not checked.
     router.client_bytes(bad, &request(1, RequestBody::PowerOff));
     assert!(router.to_host.is_empty());
     router.client_bytes(good, &request(1, RequestBody::Info));
@@ -165,7 +165,7 @@ fn a_client_may_not_speak_as_a_host() {
 }
 
 #[test]
-fn the_host_is_asked_for_the_log_only_while_somebody_wants_it() {
+fn the_host_is_asked_for_the_log_only_while_a_client_wants_it() {
     let mut router = ready();
     let client = router.connect();
     router.client_bytes(
@@ -183,7 +183,7 @@ fn the_host_is_asked_for_the_log_only_while_somebody_wants_it() {
 }
 
 #[test]
-fn streams_go_to_those_who_subscribed() {
+fn streams_go_to_the_clients_that_subscribed() {
     let mut router = ready();
     let (events, nothing) = (router.connect(), router.connect());
     router.client_bytes(
@@ -219,7 +219,7 @@ fn a_late_console_client_sees_what_was_written_before() {
 }
 
 #[test]
-fn a_client_gone_in_the_middle_costs_nobody_else() {
+fn a_client_gone_in_the_middle_costs_no_other_client() {
     let mut router = ready();
     let (gone, left) = (router.connect(), router.connect());
     let half = request(1, RequestBody::PowerOff);
@@ -234,7 +234,7 @@ fn a_client_gone_in_the_middle_costs_nobody_else() {
 }
 
 #[test]
-fn an_answer_to_a_client_gone_is_nobodys() {
+fn an_answer_to_a_client_gone_is_discarded() {
     let mut router = ready();
     let gone = router.connect();
     router.client_bytes(gone, &request(1, RequestBody::Info));

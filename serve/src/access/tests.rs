@@ -89,7 +89,7 @@ proptest! {
         let sender = Sender { host: Some(&host), origin: Some(&origin), site: Some(&site) };
         for over in [Over::Unix, Over::Loopback, Over::Tls] {
             let order = check_sender(over, true, sender);
-            // An order is never freer than a question.
+            // Every request that is refused as a question is refused as an order.
             prop_assert!(order.is_err() || check_sender(over, false, sender).is_ok());
         }
     }

@@ -58,7 +58,7 @@ async fn next(follower: &mut Follower, guest: &str, place: u64) -> Piece {
     }
 }
 
-/// A guest that the host does not have never writes.
+/// Refuses a guest that the host does not have: it would never write.
 fn check_guest(host: &Arc<Host>, name: &str) -> Result<(), Refused> {
     let snapshot = host.reached()?;
     let names = || snapshot.guests.iter().map(|guest| guest.name.as_str());
@@ -84,7 +84,7 @@ pub(super) async fn type_bytes(
         let count = bytes.len();
         return Err(Refused::invalid(format!("these are {count} bytes: type 1 to {MAX_CONSOLE_BYTES} at once")));
     }
-    // What is typed may be a password: the audit log has the guest alone.
+    // Typed bytes may be a password: the audit log has the guest alone.
     let body = RequestBody::ConsoleInput { name: guest.clone(), bytes: bytes.into() };
     done(app, peer, &host, "guest-type", guest, body).await
 }

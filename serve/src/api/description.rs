@@ -41,7 +41,7 @@ use super::{console, dump, history, orders, reads, stream, update};
 )]
 pub(super) struct Description;
 
-/// The API's description in OpenAPI 3.1
+/// Returns the API's description in OpenAPI 3.1.
 pub(super) async fn openapi() -> Json<utoipa::openapi::OpenApi> {
     Json(Description::openapi())
 }

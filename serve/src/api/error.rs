@@ -42,12 +42,12 @@ impl Refused {
         Self { status, body: ErrorBody { error, message, code: None, hint: None } }
     }
 
-    /// The client may not.
+    /// The client has no permission.
     pub fn denied(message: String) -> Self {
         Self::new(StatusCode::FORBIDDEN, "denied", message)
     }
 
-    /// The request makes no sense.
+    /// The request is invalid.
     pub fn invalid(message: String) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid", message)
     }
@@ -62,13 +62,13 @@ impl Refused {
         Self::new(StatusCode::CONFLICT, "busy", message)
     }
 
-    /// The service ends, and begins nothing that takes long.
+    /// The service is ending, and begins nothing that takes long.
     pub fn ending() -> Self {
         let message = "the service ends; ask again when it has started again".to_owned();
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
     }
 
-    /// The service cannot.
+    /// The service has failed.
     pub fn failed(message: String) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", message)
     }
@@ -115,7 +115,7 @@ impl Service {
     }
 }
 
-/// Answers a request for what there is not.
+/// Answers a request for a path that does not exist.
 pub(super) async fn no_such_path(uri: Uri) -> Refused {
     Refused::not_found(format!("there is nothing at {}; see /api/v1/openapi.json", uri.path()))
 }

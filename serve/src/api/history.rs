@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Metrics of the past, and the state of what keeps them.
+//! Metrics of the past, and the state of the history.
 
 use std::collections::BTreeMap;
 
@@ -55,12 +55,12 @@ pub struct Point {
 /// The state of the service.
 #[derive(Serialize, ToSchema)]
 pub struct Health {
-    /// That of the history.
+    /// The state of the history.
     pub history: HistoryHealth,
 }
 
 #[utoipa::path(get, path = "/api/v1/health", responses((status = 200, body = Health)))]
-/// Whether the service keeps what it should
+/// Whether the service keeps the history
 pub(super) async fn health(State(app): State<App>) -> Json<Health> {
     Json(Health { history: app.history.health() })
 }

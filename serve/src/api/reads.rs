@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions. Most are answered from what the host reported last.
+//! Requests that change nothing. Most are answered from the host's last report.
 
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
@@ -32,7 +32,7 @@ pub struct Whoami {
 pub struct Pci {
     /// Progress of their discovery.
     pub survey: PciSurvey,
-    /// Those that were found.
+    /// The functions that were found.
     pub functions: Vec<PciFunction>,
 }
 
@@ -41,7 +41,7 @@ pub struct Pci {
 pub struct KeptRecord {
     /// Rises by one with each record of this host since the history began.
     pub id: u64,
-    /// When it was made, by the service's clock: milliseconds since 1970.
+    /// The time at which it was made, by the service's clock: milliseconds since 1970.
     pub at_ms: u64,
     /// Records before it that were lost in the host.
     pub lost: u64,
@@ -55,7 +55,7 @@ pub struct KeptRecord {
 pub struct KeptEvent {
     /// Rises by one with each event of this host since the history began.
     pub id: u64,
-    /// When it happened, by the service's clock: milliseconds since 1970.
+    /// The time at which it happened, by the service's clock: milliseconds since 1970.
     pub at_ms: u64,
     /// Events before it that were lost in the host.
     pub lost: u64,
@@ -194,7 +194,7 @@ pub(super) async fn events(
     Ok(Json(kept.into_iter().map(event).collect()))
 }
 
-/// The records that a page asks the history for; `None` if it states no time.
+/// Returns the records that a page asks the history for; `None` if it states no time.
 async fn past<T: DeserializeOwned + Send + 'static>(
     app: &App,
     kind: Kind,
@@ -211,7 +211,7 @@ async fn past<T: DeserializeOwned + Send + 'static>(
     Ok(Some(found.into_iter().map(|(_, kept)| kept).filter(|kept| kept.id >= page.from).collect()))
 }
 
-/// The records that a page asks for.
+/// Returns the records that a page asks for.
 fn part<T: Clone>(records: &std::collections::VecDeque<Kept<T>>, page: &Page) -> Vec<Kept<T>> {
     let wanted = records.iter().filter(|record| record.id >= page.from);
     let skipped = wanted.clone().count().saturating_sub(page.limit);

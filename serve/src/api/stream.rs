@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Server-sent events: what happens at the hosts, as it happens.
+//! Server-sent events: news of the hosts, as they happen.
 //!
 //! | event | data |
 //! |---|---|
@@ -33,7 +33,7 @@ use crate::host::{Kept, News};
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct Wanted {
-    /// Of this host only.
+    /// News of this host only.
     pub host: Option<String>,
     /// Records of logs, too.
     #[serde(default)]
@@ -52,7 +52,7 @@ struct Of<'n, T> {
     responses((status = 200, body = String, content_type = "text/event-stream",
         description = "Events `host`, `event`, `log`, `update`, `lost` and `end`, with JSON as their data"),
         (status = 404, body = ErrorBody)))]
-/// What happens, as it happens: server-sent events
+/// News of the hosts, as they happen: server-sent events
 pub(super) async fn stream(
     State(app): State<App>,
     Query(wanted): Query<Wanted>,
@@ -71,14 +71,14 @@ pub(super) async fn stream(
     Ok(Sse::new(with_end(iter(first).chain(rest), app.ending.clone())).keep_alive(KeepAlive::default()))
 }
 
-/// The events of a stream, and behind those that are there in the service's last stage the event `end`.
+/// Returns the events of a stream, and behind those that are there in the service's last stage the event `end`.
 pub(super) fn with_end(
     events: impl Stream<Item = Result<Event, Infallible>> + Send,
     ending: Ending,
 ) -> impl Stream<Item = Result<Event, Infallible>> + Send {
     unfold(Some((Box::pin(events), ending)), |state| async move {
         let (mut events, mut ending) = state?;
-        // The events first: nothing of what came before the end is left out.
+        // The events first: none that came before the end is left out.
         let next = match select(events.next(), pin!(ending.comes(Stage::Last))).await {
             Either::Left((event, _)) => event,
             Either::Right(((), _)) => None,

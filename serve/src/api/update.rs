@@ -47,11 +47,11 @@ pub(super) async fn update(
         app.audit.answered(number, refused.body.error, &refused.body.message);
         refused
     })?;
-    host.shared.tell(News::Update(update.clone()));
+    host.shared.publish(News::Update(update.clone()));
     let (shared, id) = (host.shared.clone(), update.id);
     let submitted = host.submit(move |client| {
         let result = perform(client, file, how, |step, sent| progress(&shared, id, step, sent));
-        // Also what a lost line has cost is an end of the update; the line is judged by its next use.
+        // An update that was lost with its line has ended, too; the next use of the line shows whether that is good.
         Ok(End::of(result))
     });
     let end = match submitted {
@@ -101,7 +101,7 @@ fn by(by: By) -> &'static str {
     }
 }
 
-/// Notes progress; clients are told of a new step, and of each percent that has been sent.
+/// Notes progress; clients are notified of a new step, and of each percent that has been sent.
 fn progress(shared: &Shared, id: u64, step: Step, sent_bytes: u64) {
     let percent = |update: &Update, bytes: u64| bytes * 100 / update.total_bytes.max(1);
     let mut is_news = false;
@@ -110,7 +110,7 @@ fn progress(shared: &Shared, id: u64, step: Step, sent_bytes: u64) {
         is_news = update.step != step || percent(update, sent) != percent(update, update.sent_bytes);
         (update.step, update.sent_bytes) = (step, sent);
     });
-    update.filter(|_| is_news).into_iter().for_each(|update| shared.tell(News::Update(update)));
+    update.filter(|_| is_news).into_iter().for_each(|update| shared.publish(News::Update(update)));
 }
 
 /// Notes the end, and writes it down.
@@ -125,5 +125,5 @@ fn finish(app: &App, shared: &Shared, number: u64, id: u64, end: End) {
     let update = shared.updates().advance(id, |update| {
         (update.step, update.message, update.report) = (end.step, end.message, end.report);
     });
-    update.into_iter().for_each(|update| shared.tell(News::Update(update)));
+    update.into_iter().for_each(|update| shared.publish(News::Update(update)));
 }

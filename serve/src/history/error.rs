@@ -9,12 +9,12 @@ use thiserror::Error;
 /// The reason why nothing can be kept or read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HistoryError {
-    /// The file's content is not what was written.
+    /// The file's content differs from what was written.
     #[error("the history {place} is damaged: {reason}")]
     Damaged {
         /// The file.
         place: String,
-        /// What is wrong.
+        /// The damage.
         reason: String,
     },
     /// Another process has the file open.

@@ -11,7 +11,7 @@ use crate::host::Snapshot;
 #[cfg(test)]
 mod tests;
 
-/// The metrics, with what each counts.
+/// The metrics, with the meaning of each.
 pub const METRICS: [(&str, &str); 6] = [
     ("guests_cpu", "CPU time of all guests: 1 is one CPU, all the time"),
     ("guest_cpu", "CPU time of a guest, likewise"),
@@ -32,7 +32,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// One that takes a sample at this interval.
+    /// Returns a sampler with this interval.
     pub fn new(interval: Duration) -> Self {
         Self { interval, before: None }
     }
@@ -57,7 +57,7 @@ impl Sampler {
     }
 }
 
-/// Returns what came between two readings. Counts that have fallen began again, and are left out.
+/// Returns the changes between two readings. Counts that have fallen were reset, and are left out.
 fn between(before: &Snapshot, now: &Snapshot) -> Sample {
     let mut sample = Sample::new();
     let mut set = |metric: &str, of: &str, value: f64| {
@@ -86,7 +86,7 @@ fn between(before: &Snapshot, now: &Snapshot) -> Sample {
     sample
 }
 
-/// A vCPU's shares of the time between two figures: running and waiting.
+/// Returns a vCPU's shares of the time between two figures: running and waiting.
 fn shares(before: &VcpuPerf, now: &VcpuPerf) -> Option<(f64, f64)> {
     let time_ns = now.at_ns.checked_sub(before.at_ns).filter(|ns| *ns > 0)? as f64;
     let ran = now.ran_ns.checked_sub(before.ran_ns)? as f64;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The database: records and samples of hosts by time, in bounded size and age.
 //!
-//! Values are JSON, not postcard: a record of another release stays readable, whatever fields it has.
+//! Values are JSON, not postcard: a record of another release stays readable, with other fields too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub use self::tables::{Item, Kind};
 
 /// The database's cache.
 const CACHE_BYTES: usize = 4 << 20;
-/// The file may be twice as long as what it holds: it doubles when it grows.
+/// The file may be twice as long as its content: it doubles when it grows.
 const GROWTH: u64 = 2;
 /// Each round of pruning removes at least an eighth of the time that is kept.
 const ROUNDS: u32 = 40;
@@ -111,7 +111,7 @@ impl Store {
         })
     }
 
-    /// Removes what is too old, and the oldest until the rest fits. Returns the bytes that are left.
+    /// Removes the records that are too old, and the oldest until the rest fits. Returns the bytes that are left.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -151,7 +151,7 @@ impl Store {
         Ok(found.into_iter().rev().map(|(_, record)| record).collect())
     }
 
-    /// Returns what is known of a host.
+    /// Returns the kept state of a host.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -185,7 +185,7 @@ impl Store {
         })
     }
 
-    /// Removes what is older. Returns the bytes that are left.
+    /// Removes older records. Returns the bytes that are left.
     fn remove_before(&self, first_ms: u64) -> Result<u64, HistoryError> {
         self.named(|| {
             let transaction = self.database.begin_write()?;
@@ -199,7 +199,7 @@ impl Store {
         })
     }
 
-    /// The times of the oldest and of the newest record.
+    /// Returns the times of the oldest and of the newest record.
     fn times(&self) -> Result<(u64, u64), Error> {
         let transaction = self.database.begin_read()?;
         let (mut oldest, mut newest) = (u64::MAX, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The thread that writes the history: what comes within a moment is one transaction.
+//! The thread that writes the history: the items of a short interval are one transaction.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
@@ -17,7 +17,7 @@ const RETRY: Duration = Duration::from_secs(10);
 const PRUNE_EVERY: Duration = Duration::from_secs(300);
 const PRUNE_PART: u64 = 16;
 
-/// Something for the thread to do.
+/// An order for the thread.
 pub(super) enum Message {
     /// Keep this.
     Item(Item),
@@ -25,10 +25,10 @@ pub(super) enum Message {
     Close(SyncSender<()>),
 }
 
-/// What is written at once; with a sender it is the last.
+/// The items of one transaction; with a sender they are the last.
 type Batch = (Vec<Item>, Option<SyncSender<()>>);
 
-/// The thread's own things.
+/// The thread's own state.
 pub(super) struct Writer {
     shared: Arc<Shared>,
     retry: Instant,
@@ -91,7 +91,7 @@ impl Writer {
     }
 }
 
-/// Takes what comes within a moment; `None` at the end. It may be empty.
+/// Takes the items of a short interval; `None` at the end. There may be none.
 fn batch(queue: &Receiver<Message>, delay: Duration) -> Option<Batch> {
     let mut items = match queue.recv_timeout(PRUNE_EVERY) {
         Ok(Message::Item(item)) => vec![item],

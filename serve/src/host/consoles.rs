@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What guests write to their consoles: the last bytes of each guest, numbered from the first one that came.
+//! The output of guests' consoles: the last bytes of each guest, numbered from the first one that came.
 //!
-//! A follower reads from its own place, so there is no queue for any: one that reads slowly loses the oldest bytes, and
-//! is told how many. The host sends consoles only while somebody follows one: on a serial line they take the time of
+//! A follower reads from its own place, so none has a queue: one that reads slowly loses the oldest bytes, and gets
+//! their number. The host sends consoles only while a client follows one: on a serial line they take the time of
 //! everything else.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -19,7 +19,7 @@ mod tests;
 
 /// The last bytes of a guest's console that are kept.
 const MAX_BYTES: usize = 64 << 10;
-/// The guests of a host whose consoles are kept; of more, those that wrote last.
+/// The maximum number of guests of a host with a console that is kept; of more, those that wrote last.
 const MAX_GUESTS: usize = 64;
 /// The most bytes in one piece for a follower.
 const PIECE_BYTES: usize = 16 << 10;
@@ -52,7 +52,7 @@ struct Ring {
     end: u64,
 }
 
-/// Somebody who follows a console.
+/// A client that follows a console.
 pub struct Follower {
     consoles: Arc<Consoles>,
     news: watch::Receiver<()>,
@@ -71,12 +71,12 @@ impl Consoles {
         Follower { consoles: self.clone(), news: self.news.subscribe() }
     }
 
-    /// Returns whether somebody follows a console.
+    /// Returns whether a client follows a console.
     pub fn is_followed(&self) -> bool {
         self.followers.load(Ordering::Relaxed) > 0
     }
 
-    /// Keeps what a guest has written.
+    /// Keeps the output of a guest.
     pub fn note(&self, guest: &str, bytes: &[u8]) {
         let mut kept = self.kept();
         if !kept.contains_key(guest) {
@@ -105,12 +105,12 @@ impl Consoles {
         self.news.send_replace(());
     }
 
-    /// Returns what a guest has written from that byte on, at most a piece of it; `None` if there is nothing yet.
+    /// Returns a guest's output from that byte on, at most a piece of it; `None` if there is nothing yet.
     pub fn read(&self, guest: &str, from: u64) -> Option<Piece> {
         self.kept().get(guest)?.read(from)
     }
 
-    /// A thread that has panicked in between has left whole bytes.
+    /// Locks the consoles; a thread that has panicked in between has left whole bytes.
     fn kept(&self) -> MutexGuard<'_, BTreeMap<String, Ring>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -166,7 +166,7 @@ impl Follower {
         let _ = self.news.changed().await;
     }
 
-    /// The consoles.
+    /// Returns the consoles.
     pub fn consoles(&self) -> &Consoles {
         &self.consoles
     }

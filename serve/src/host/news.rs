@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What clients are told of at once.
+//! News that clients are notified of at once.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::updates::Update;
 /// News that wait for a slow client; older ones are lost to it.
 pub const NEWS: usize = 1024;
 
-/// Something that clients are told of at once.
+/// An event that clients are notified of at once.
 #[derive(Clone, Debug)]
 pub enum News {
     /// The host was read, or its line has come or gone.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The thread that owns the line to a host. It opens the line again and again, reads the host at intervals, takes what
-//! the host sends unasked, and does the jobs of clients in between. Nothing that it waits for keeps another host
-//! waiting.
+//! The thread that owns the line to a host. It opens the line again after each failure, reads the host at intervals,
+//! takes the messages that the host sends unasked, and does the jobs of clients in between. Nothing that it waits for
+//! keeps another host waiting.
 
 mod unasked;
 
@@ -25,22 +25,22 @@ use crate::history::{Kind, Sampler};
 /// The first pause before a line is opened again; it doubles up to the last one.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LAST_PAUSE: Duration = Duration::from_secs(15);
-/// After an event the host is read again: what has changed is part of that.
+/// The delay after an event until the host is read again, so that the reading contains the change.
 const AFTER_EVENT: Duration = Duration::from_millis(100);
 /// A host is read for at most this part of the time, so that a slow line has room for others.
 const SHARE: u32 = 10;
 /// Messages that the host has sent unasked which are taken in one turn; then it is clients' turn.
 const TURN: usize = 256;
 
-/// The thread's own things.
+/// The thread's own state.
 pub(super) struct Owner {
     shared: Arc<Shared>,
     jobs: Receiver<Job>,
     woken: UnixStream,
     refresh: Duration,
-    /// When the host is read again.
+    /// The time at which the host is read again.
     due: Instant,
-    /// When it is read at the earliest, whatever happens there.
+    /// The earliest time at which it is read, whatever happens there.
     earliest: Instant,
     /// The host's last reading.
     last: Option<Place>,
@@ -49,7 +49,7 @@ pub(super) struct Owner {
     is_counted: bool,
     /// The host sends guests' consoles.
     has_consoles: bool,
-    /// When it ceased to.
+    /// The time at which it ceased to.
     without_consoles: Option<Instant>,
 }
 
@@ -112,7 +112,7 @@ impl Owner {
         }
     }
 
-    /// Opens the line and reads everything once: first what changes, so that nothing falls in between.
+    /// Opens the line and reads everything once: first the values that change, so that no change is missed.
     fn connect(&mut self) -> Result<Client> {
         let mut client = Client::reach(&self.shared.address, self.shared.key.clone())?;
         // The service ends in its own order; the settings of a serial port come back when the line is dropped.
@@ -178,7 +178,7 @@ impl Owner {
         Ok(())
     }
 
-    /// Reads what changes, and tells clients.
+    /// Reads the values that change, and notifies clients.
     fn read(&mut self, client: &mut Client) -> Result<()> {
         let started = Instant::now();
         let before = self.shared.snapshot();
@@ -223,13 +223,13 @@ impl Owner {
         Ok(())
     }
 
-    /// Notes where the host is in its life. Returns whether it runs the same image as before.
+    /// Notes the host's generation and uptime. Returns whether it runs the same image as before.
     fn note_place(&mut self, info: &HostInfo, is_connected: bool) -> Result<bool> {
         let HostInfo { generation, uptime_ns, .. } = *info;
         let booted_ms = clock::now_ms().saturating_sub(uptime_ns / 1_000_000);
         let now = Place { generation, uptime_ns, booted_ms };
         let last = self.last.replace(now);
-        // While there is a line, the clocks have no say: one of them may have been set.
+        // While there is a line, the clocks do not count: one of them may have been set.
         let is_back = |last: Place| (generation, uptime_ns) < (last.generation, last.uptime_ns);
         let is_again = last.is_some_and(|last| is_back(last) || !is_connected && last.is_before_power_on(now));
         {
@@ -249,7 +249,7 @@ impl Owner {
         Ok(last.is_some_and(|last| last.generation == generation))
     }
 
-    /// The wall-clock time of a moment in the host's time.
+    /// Returns the wall-clock time of a moment in the host's time.
     fn wall_ms(&self, time_ns: u64) -> u64 {
         self.last.map_or(0, |place| place.booted_ms).saturating_add(time_ns / 1_000_000)
     }
@@ -288,7 +288,7 @@ impl Owner {
     fn note_updates(&mut self, client: &mut Client) -> Result<()> {
         let runs = baton::commands::timeline::host_runs(client)?;
         self.shared.updates().observe(&runs);
-        // What was read before is not given again.
+        // Answers that were read before are not reused.
         self.shared.keep_runs(runs);
         Ok(())
     }

@@ -26,7 +26,7 @@ const ROLLED_BACK: &str = "the update was rolled back after";
 pub struct Kept<T> {
     /// Rises by one with each record of this host, log and events apart, since the history began.
     pub id: u64,
-    /// When it was made, by the service's clock: milliseconds since 1970.
+    /// The time at which it was made, by the service's clock: milliseconds since 1970.
     pub at_ms: u64,
     /// Records before it that were lost in the host.
     pub lost: u64,
@@ -74,7 +74,7 @@ pub struct Place {
     pub generation: u64,
     /// Nanoseconds since the host was entered.
     pub uptime_ns: u64,
-    /// When it was entered, by the service's clock: milliseconds since 1970.
+    /// The time at which it was entered, by the service's clock: milliseconds since 1970.
     pub booted_ms: u64,
 }
 

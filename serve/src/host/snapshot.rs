@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a host reported last.
+//! The last report of a host.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,16 +36,16 @@ impl fmt::Display for Link {
     }
 }
 
-/// What a host reported last. Without a line it reports nothing.
+/// The last report of a host. Without a line it is empty.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     /// The line to it.
     pub link: Link,
-    /// Since when, in milliseconds since 1970.
+    /// The time from which on it is in that state, in milliseconds since 1970.
     pub since_ms: u64,
-    /// When it was read, likewise; 0 if it was not.
+    /// The time at which the host was read, likewise; 0 if it was not.
     pub read_ms: u64,
-    /// How often the line was lost.
+    /// The number of times that the line was lost.
     pub losses: u64,
     /// The host.
     pub info: Option<HostInfo>,
@@ -64,12 +64,12 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// One without a report.
+    /// Returns a snapshot without a report.
     pub fn without_report(link: Link, losses: u64) -> Self {
         Self { link, losses, since_ms: clock::now_ms(), ..Self::default() }
     }
 
-    /// The host's line in a listing.
+    /// Returns the host's entry in a listing.
     pub fn status(&self, name: &str, address: &Address) -> Status {
         let info = self.info.as_ref();
         let runs = |vm: &&VmInfo| matches!(vm.state, VmState::Running | VmState::Hung | VmState::Panicked);
@@ -120,9 +120,9 @@ pub struct Status {
     pub state: State,
     /// The reason for which it is unreachable.
     pub reason: Option<String>,
-    /// Since when the line is in this state: milliseconds since 1970.
+    /// The time from which on the line is in this state: milliseconds since 1970.
     pub since_ms: u64,
-    /// When the host was read last: milliseconds since 1970.
+    /// The time at which the host was read last: milliseconds since 1970.
     pub read_ms: Option<u64>,
     /// Baton's version.
     pub version: Option<String>,
@@ -136,15 +136,15 @@ pub struct Status {
     pub cpus: Option<u32>,
     /// All its memory.
     pub memory_total_bytes: Option<u64>,
-    /// Memory that nobody has been given.
+    /// Memory that is free.
     pub memory_free_bytes: Option<u64>,
     /// Its guests.
     pub guests: usize,
-    /// Those of them that run.
+    /// The guests that run.
     pub guests_running: usize,
 }
 
-/// The vCPUs of guests that run.
+/// Returns the vCPUs of guests that run.
 pub(super) fn vcpus(guests: &[VmInfo]) -> Vec<(String, u32)> {
     let running = guests.iter().filter(|vm| matches!(vm.state, VmState::Running | VmState::Hung | VmState::Panicked));
     running.flat_map(|vm| (0..vm.vcpus).map(|vcpu| (vm.name.clone(), vcpu))).take(MAX_VCPUS).collect()

@@ -24,17 +24,17 @@ pub(super) struct Family {
     pub unit: Option<Unit>,
 }
 
-/// A family without a unit.
+/// Returns a family without a unit.
 pub(super) fn family(name: &'static str, help: &'static str) -> Family {
     Family { name, help, unit: None }
 }
 
-/// A row's labels. The encoder escapes text of a host, whatever it holds.
+/// Returns a row's labels. The encoder escapes text of a host, whatever it holds.
 pub(super) fn labels<const N: usize>(pairs: [(&'static str, &str); N]) -> Labels {
     pairs.into_iter().map(|(key, value)| (key, value.to_owned())).collect()
 }
 
-/// The name that a value has in JSON.
+/// Returns the name that a value has in JSON.
 pub(super) fn word(value: &impl Serialize) -> String {
     let json = serde_json::to_value(value).ok();
     json.and_then(|json| json.as_str().map(str::to_owned)).unwrap_or_else(|| "unknown".to_owned())
@@ -53,14 +53,14 @@ impl Family {
         Self { unit: Some(Unit::Ratios), ..self }
     }
 
-    /// Writes what may rise and fall.
+    /// Writes gauges.
     pub(super) fn gauge(self, encoder: &mut DescriptorEncoder<'_>, rows: impl IntoIterator<Item = Row>) -> fmt::Result {
         let Self { name, help, unit } = &self;
         let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
         rows.into_iter().try_for_each(|(labels, value)| ConstGauge::new(value).encode(family.encode_family(&labels)?))
     }
 
-    /// Writes what only rises.
+    /// Writes counters.
     pub(super) fn counter(
         self,
         encoder: &mut DescriptorEncoder<'_>,

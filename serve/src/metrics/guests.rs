@@ -58,7 +58,7 @@ fn exits(host: &str, vm: &VmInfo) -> Vec<Row> {
     vm.exits.iter().map(row).collect()
 }
 
-/// Time of vCPUs: what a guest's own kernel counts as its own and as stolen.
+/// Writes the time of vCPUs: a guest's own kernel counts it as its own or as stolen.
 fn encode_vcpus(all: &[&Scraped], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let vcpus = |figure: fn(&VcpuPerf) -> u64| {
         all.iter().flat_map(move |scraped| {

@@ -10,7 +10,7 @@ use super::Scraped;
 use super::family::{Row, family, labels, word};
 use crate::host::{Link, Records};
 
-/// Figures of every host, also of one without a line: what the service has counted.
+/// Writes the metrics of every host, also of one without a line: the service's own counts.
 pub(super) fn encode(all: &[Scraped], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let each = |figure: fn(&Scraped) -> f64| all.iter().map(move |scraped| (of(scraped), figure(scraped)));
     let up = family("baton_host_up", "1 if the host answers, 0 if there is no line to it");
@@ -49,7 +49,7 @@ fn hardware_errors(host: &str, records: &Records) -> Vec<Row> {
     kinds.map(|(name, kind)| (labels([("host", host), ("kind", name)]), count(kind))).into()
 }
 
-/// Figures that hosts with a line have reported.
+/// Writes the metrics that hosts with a line have reported.
 pub(super) fn encode_reached(all: &[&Scraped], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let infos: Vec<(&str, &HostInfo)> =
         all.iter().filter_map(|scraped| Some((&*scraped.host.name, scraped.snapshot.info.as_ref()?))).collect();
@@ -64,7 +64,7 @@ pub(super) fn encode_reached(all: &[&Scraped], encoder: &mut DescriptorEncoder<'
     uptime.gauge(encoder, each(|info| info.uptime_ns as f64 / 1e9))?;
     let generation = family("baton_host_generation", "Images that have run since the machine was powered on");
     generation.gauge(encoder, each(|info| info.generation as f64))?;
-    let memory = family("baton_host_memory", "Memory: all, free, and what the host needs for itself").bytes();
+    let memory = family("baton_host_memory", "Memory: all, free, and the host's own").bytes();
     memory.gauge(encoder, infos.iter().flat_map(|(host, info)| memory_of(host, info)))?;
     let nmis = family("baton_host_unclaimed_nmis", "NMIs that nothing has claimed since the image started");
     nmis.counter(encoder, each(|info| info.unclaimed_nmis as f64))?;
@@ -101,7 +101,7 @@ fn encode_cpus(all: &[&Scraped], encoder: &mut DescriptorEncoder<'_>) -> fmt::Re
     )
 }
 
-/// What protects guests from each other.
+/// Writes the mitigations that protect guests from each other.
 fn encode_protection(all: &[&Scraped], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let exposed = family("baton_vulnerable", "1 if the host is exposed to this speculation vulnerability");
     exposed.gauge(

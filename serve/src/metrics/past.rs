@@ -13,7 +13,7 @@ pub(super) fn encode(health: &HistoryHealth, encoder: &mut DescriptorEncoder<'_>
     let one = |value: f64| [(Vec::new(), value)];
     let up = family("baton_history_up", "1 if events, logs and metrics of the past are kept");
     up.gauge(encoder, one(f64::from(u8::from(health.is_kept))))?;
-    let size = family("baton_history", "Size of what is kept of the past").bytes();
+    let size = family("baton_history", "Size of the history").bytes();
     size.gauge(encoder, one(health.bytes as f64))?;
     let failures = family("baton_history_failures", "How often the history's file could not be used");
     failures.counter(encoder, one(health.failures as f64))?;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// A guest's console. What a guest prints is text: it moves the place where the next character comes, and nothing else.
+// A guest's console. A guest's output is text: it moves the place of the next character, and nothing else.
 "use strict";
 
 const MAX_LINES = 2000, MAX_COLUMNS = 500, MAX_WAITING = 16384, MAX_TYPED = 1024;
 const KEYS = { Enter: "\r", Backspace: "\x7f", Delete: "\x1b[3~", ArrowUp: "\x1b[A", ArrowDown: "\x1b[B",
   ArrowRight: "\x1b[C", ArrowLeft: "\x1b[D", Home: "\x1b[H", End: "\x1b[F", PageUp: "\x1b[5~", PageDown: "\x1b[6~" };
 
-// --- What a guest prints: lines, and the column of the next character. Colours and the like are left out.
+// --- A guest's output: lines, and the column of the next character. Colours and the like are left out.
 
 class Screen {
   lines = [[]];
@@ -134,7 +134,7 @@ function show({ text, lost }) {
 function keyed(event) {
   if (event.isComposing || event.altKey || event.metaKey) return;
   const letter = event.key.length === 1 ? event.key.toUpperCase().charCodeAt(0) : 0;
-  // Ctrl-V is the browser's: what is pasted comes as input.
+  // Ctrl-V is the browser's: pasted text comes as input.
   const isControl = event.ctrlKey && letter >= 64 && letter < 96 && event.key !== "v";
   const bytes = isControl ? String.fromCharCode(letter - 64) : event.ctrlKey ? undefined : KEYS[event.key];
   if (bytes === undefined) return;

@@ -15,7 +15,7 @@ use super::common::{LIMIT, Running, options, serve};
 use super::fake::FakeHost;
 
 #[test]
-fn a_host_that_nobody_reaches_is_shown_with_the_reason_and_keeps_no_other_one_waiting() {
+fn an_unreachable_host_is_shown_with_the_reason_and_keeps_no_other_one_waiting() {
     let running = Running::start();
     running.until("rack2 is given up", |running| running.get("/api/v1/hosts/rack2").json()["state"] == "unreachable");
     let hosts = running.get("/api/v1/hosts").json();
@@ -23,7 +23,7 @@ fn a_host_that_nobody_reaches_is_shown_with_the_reason_and_keeps_no_other_one_wa
         (&hosts[0]["name"], &hosts[0]["guests"], &hosts[0]["guests_running"]),
         (&json!("rack1"), &json!(2), &json!(1))
     );
-    assert!(hosts[1]["reason"].as_str().expect("a reason").contains("nobody.sock"), "{hosts}");
+    assert!(hosts[1]["reason"].as_str().expect("a reason").contains("nowhere.sock"), "{hosts}");
     let answer = running.get("/api/v1/hosts/rack2/guests");
     assert_eq!((answer.status, &answer.json()["error"]), (503, &json!("unreachable")));
     let answer = running.post("/api/v1/hosts/rack2/guests/web/stop", b"");
@@ -51,7 +51,7 @@ fn every_question_of_the_description_has_its_answer() {
 }
 
 #[test]
-fn what_there_is_not_is_named() {
+fn items_that_do_not_exist_are_named() {
     let running = Running::start();
     let message = |path: &str| {
         let answer = running.get(path);
@@ -60,7 +60,7 @@ fn what_there_is_not_is_named() {
     assert_eq!(message("/api/v1/hosts/rack"), (404, "there is no host \"rack\"; did you mean \"rack1\"?".to_owned()));
     assert_eq!(message("/x").0, 404);
     assert_eq!(message("/api/v1/hosts/rack1/guests/web/stop").0, 405);
-    let answer = running.post("/api/v1/hosts/rack1/guests/nobody/stop", b"");
+    let answer = running.post("/api/v1/hosts/rack1/guests/nowhere/stop", b"");
     assert_eq!((answer.status, &answer.json()["code"]), (404, &json!("unknown-vm")));
     for path in ["/api/v1/hosts/rack1/log?limit=x", "/api/v1/hosts/rack1/log?form=1", "/api/v1/stream?hosts=x"] {
         assert_eq!(running.get(path).status, 400, "{path}");
@@ -119,7 +119,7 @@ fn an_order_beyond_the_role_is_refused_and_written_down() {
 }
 
 #[test]
-fn the_sockets_file_is_for_its_user_alone_who_has_every_role() {
+fn the_sockets_file_is_for_its_user_alone_with_every_role() {
     let running = Running::with_role(Role::Read);
     let mode = fs::metadata(running.folder.path().join("serve.sock")).expect("a socket").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -233,14 +233,14 @@ fn an_update_that_the_host_would_refuse_is_not_sent_and_one_that_it_refuses_stat
 }
 
 #[test]
-fn a_host_that_falls_silent_keeps_nobody_else_waiting_and_goes_on_where_it_was() {
+fn an_unresponsive_host_keeps_no_other_one_waiting_and_goes_on_where_it_was() {
     let running = Running::start();
     running.host.state.lock().expect("state").is_mute = true;
     let (asked, began) = (running.get("/api/v1/hosts/rack1").json()["read_ms"].clone(), Instant::now());
     for path in ["hosts", "hosts/rack1/guests", "hosts/rack2/events"] {
         assert_eq!(running.get(&format!("/api/v1/{path}")).status, 200, "{path}");
     }
-    assert!(began.elapsed() < Duration::from_secs(2), "a silent host is asked again after 3 s");
+    assert!(began.elapsed() < Duration::from_secs(2), "an unresponsive host is asked again after 3 s");
     running.host.state.lock().expect("state").is_mute = false;
     running.until("rack1 is read again", |running| {
         let status = running.get("/api/v1/hosts/rack1").json();
@@ -280,10 +280,10 @@ fn an_order_that_cannot_be_written_down_is_not_carried_out() {
 }
 
 #[test]
-fn a_client_that_reads_nothing_keeps_nobody_waiting() {
+fn a_client_that_reads_nothing_keeps_no_other_one_waiting() {
     let running = Running::start();
-    let mut silent = TcpStream::connect(running.address).expect("connected");
-    silent.write_all(b"GET /api/v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("asked");
+    let mut idle = TcpStream::connect(running.address).expect("connected");
+    idle.write_all(b"GET /api/v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("asked");
     for _ in 0..50 {
         assert_eq!(running.post("/api/v1/hosts/rack1/guests/web/stop", b"").status, 200);
         assert_eq!(running.post("/api/v1/hosts/rack1/guests/web/start", b"").status, 200);

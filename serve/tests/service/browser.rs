@@ -30,7 +30,7 @@ const AXE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/axe-core/axe.m
 const CONSOLE: &[u8] = b"\x1b]0;title\x07\x1b[1;31ma\x1b[0m <b>x\x08c</b>\r\nlong\x1b[Kwrong\r\x1b[4C\x1b[Ker\r\n\
                          $ \r\x1b[Jlogin: ";
 
-/// What the browser reports: `running`, then what was seen.
+/// The browser's reports: `running`, then the contents that the page showed.
 fn proxy(service: SocketAddr) -> (SocketAddr, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -152,7 +152,7 @@ fn a_person_sees_and_operates_hosts_in_a_browser() {
         return;
     }
     let axe = has_axe();
-    // From here on whatever is missing is the page's fault, or its script's.
+    // From here on anything missing is the fault of the page or its script.
     let expected = "errors: none\n\
                     who: this machine: role update\n\
                     hosts: rack1 connected, rack2 unreachable\n\

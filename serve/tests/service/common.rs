@@ -24,11 +24,11 @@ use super::fake::FakeHost;
 /// The longest time for anything.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// A service with the host `rack1`, and what is needed to see it.
+/// A service with the host `rack1`, and the means to watch it.
 pub struct Running {
     pub folder: TempDir,
     pub host: FakeHost,
-    /// Where everybody has the role update.
+    /// The address at which each client has the role update.
     pub address: SocketAddr,
 }
 
@@ -50,7 +50,7 @@ impl Answer {
     }
 }
 
-/// The options of a service whose socket and files are in `folder`.
+/// The options of a service with its socket and files in `folder`.
 pub fn options(folder: &Path, hosts: &[(&str, &str)]) -> Options {
     let host = hosts
         .iter()
@@ -91,7 +91,7 @@ pub fn serve(options: Options, role: Role) -> SocketAddr {
             let limit = Arc::new(Semaphore::new(listen::MAX_CONNECTIONS));
             let serve = |door: Door| tokio::spawn(door.serve(app.clone(), limit.clone(), ending.clone()));
             let serving: Vec<_> = doors.into_iter().map(serve).collect();
-            send.send(address).expect("somebody waits");
+            send.send(address).expect("the test waits");
             for door in serving {
                 let _ = door.await;
             }
@@ -108,7 +108,7 @@ impl Running {
     pub fn with_role(role: Role) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let host = FakeHost::start(folder.path(), "rack1");
-        let gone = format!("unix:{}", folder.path().join("nobody.sock").display());
+        let gone = format!("unix:{}", folder.path().join("nowhere.sock").display());
         let here = format!("unix:{}", host.socket.display());
         let address = serve(options(folder.path(), &[("rack1", &here), ("rack2", &gone)]), role);
         let running = Self { folder, host, address };
@@ -140,7 +140,7 @@ impl Running {
         ask(&mut stream, method, path, &format!("Host: localhost\r\n{headers}"), body)
     }
 
-    /// The same over the Unix socket.
+    /// Sends a request over the Unix socket.
     pub fn over_socket(&self, method: &str, path: &str) -> Answer {
         let mut stream = UnixStream::connect(self.folder.path().join("serve.sock")).expect("connected");
         ask(&mut stream, method, path, "Host: baton\r\n", b"")

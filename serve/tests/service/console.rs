@@ -32,7 +32,7 @@ fn is_sent(running: &Running) -> bool {
 }
 
 #[test]
-fn a_console_is_followed_and_typed_on_and_is_sent_only_while_somebody_follows_it() {
+fn a_console_is_followed_and_typed_on_and_is_sent_only_while_a_client_follows_it() {
     let running = Running::start();
     write(&running, "web", b"login: ");
     write(&running, "db", b"another guest's");
@@ -42,13 +42,13 @@ fn a_console_is_followed_and_typed_on_and_is_sent_only_while_somebody_follows_it
     assert_eq!(running.post(PATH, b"root\r").status, 200);
     until(&mut reader, "output", |piece| piece["text"] == "root\r");
     assert_eq!(running.host.state.lock().expect("state").typed, b"root\r");
-    // A second client has what came before, from the place that it names.
+    // A second client gets earlier output, from the place that it names.
     until(&mut follow(&running, 7), "output", |piece| piece["text"] == "root\r");
     assert!(is_sent(&running));
     write(&running, "web", b"b");
     until(&mut reader, "output", |piece| piece["text"] == "b");
     drop(reader);
-    running.until("nobody follows", |running| !is_sent(running));
+    running.until("no client follows", |running| !is_sent(running));
     write(&running, "web", b"c");
     let mut text = String::new();
     let mut seen = follow(&running, 0);
@@ -59,7 +59,7 @@ fn a_console_is_followed_and_typed_on_and_is_sent_only_while_somebody_follows_it
 }
 
 #[test]
-fn what_is_typed_is_bounded_and_not_written_down() {
+fn typed_bytes_are_bounded_and_not_written_down() {
     let running = Running::start();
     for bytes in [&b""[..], &[b'x'; 1025]] {
         let answer = running.post(PATH, bytes);
@@ -87,10 +87,10 @@ fn a_console_that_there_is_not_is_named() {
 }
 
 #[test]
-fn a_guest_that_floods_its_console_and_a_client_that_reads_nothing_keep_nobody_waiting() {
+fn a_guest_that_floods_its_console_and_a_client_that_reads_nothing_keep_no_other_one_waiting() {
     const BYTES: usize = 2 << 20;
     let running = Running::start();
-    let mut silent = follow(&running, 0);
+    let mut idle = follow(&running, 0);
     running.until("it is sent", is_sent);
     write(&running, "web", &vec![b'x'; BYTES]);
     for _ in 0..20 {
@@ -98,13 +98,13 @@ fn a_guest_that_floods_its_console_and_a_client_that_reads_nothing_keep_nobody_w
         assert_eq!(running.post("/api/v1/hosts/rack1/guests/db/stop", b"").status, 200);
     }
     write(&running, "web", b"end");
-    // It gets what its socket and the service have kept; of the rest it gets the number.
+    // It gets the bytes that its socket and the service have kept; of the rest it gets the number.
     let mut seen = 0;
-    until(&mut silent, "output", |piece| {
+    until(&mut idle, "output", |piece| {
         let text = piece["text"].as_str().expect("text");
         seen += piece["lost"].as_u64().expect("a number") + text.len() as u64;
         text.ends_with("end")
     });
-    // What the service could not take in time is marked with a line.
+    // Output that the service could not take in time is marked with a line.
     assert!(seen > 64 << 10 && seen < BYTES as u64 + 4096, "{seen}");
 }

@@ -32,7 +32,7 @@ fn a_thousand_clients_at_once_get_their_answers_and_cost_the_host_nothing() {
 }
 
 #[test]
-fn clients_whom_nobody_has_taken_yet_wait_in_the_kernel() {
+fn clients_that_are_not_accepted_yet_wait_in_the_kernel() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let _in_it = runtime.enter();
     let listener = serve::listen::tcp((Ipv4Addr::LOCALHOST, 0).into()).expect("a port");

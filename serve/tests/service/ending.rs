@@ -17,7 +17,7 @@ use super::common::LIMIT;
 use super::fake::FakeHost;
 use super::process::{PROGRAM, Process};
 
-/// A service, and what it reports.
+/// A service, and its standard error.
 struct Service {
     process: Process,
     errors: BufReader<ChildStderr>,
@@ -118,7 +118,7 @@ fn a_signal_ends_the_service_in_order() {
     let folder = tempfile::tempdir().expect("a folder");
     let host = FakeHost::start(folder.path(), "rack1");
     for (round, signal, order) in [(0, Signal::TERM, "stop"), (1, Signal::INT, "start")] {
-        // What comes within an hour is written together, unless the service ends before.
+        // Records of an hour are written together, unless the service ends before.
         let mut service = Service::connected(folder.path(), &host, &["--history-delay", "3600"]);
         let console = service.follow("hosts/rack1/guests/web/console", "text/event-stream");
         let (news, idle, mut half) = (service.news(), service.stream(), service.stream());
@@ -149,7 +149,7 @@ fn a_signal_ends_the_service_in_order() {
         assert_eq!(rest(BufReader::new(idle)), "");
         assert_eq!(service.ended().code(), Some(0));
     }
-    // What the history has is all that is known now: the host is gone.
+    // Only the history has records now: the host is gone.
     host.vanish();
     let service = Service::start(folder.path(), &host, &[]);
     let events = service.ask("GET", "hosts/rack1/events?since=0");

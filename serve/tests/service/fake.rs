@@ -18,7 +18,7 @@ use wire::{
     UpdateReport, UpdateSteps, VcpuPerf, VmInfo, VmState, Vulnerability, encode,
 };
 
-/// What a host is.
+/// The state of a host.
 pub struct State {
     pub info: HostInfo,
     pub guests: Vec<VmInfo>,
@@ -29,19 +29,19 @@ pub struct State {
     /// The figures of each vCPU, and the nanoseconds of 10 ms that it runs.
     pub figures: VcpuPerf,
     pub load_ns: u64,
-    /// An update goes on as long as this.
+    /// True while an update goes on.
     pub holds_update: bool,
-    /// It answers nothing.
+    /// True if it answers nothing.
     pub is_mute: bool,
-    /// An update is refused like this.
+    /// The refusal of an update.
     pub refuses: Option<Refusal>,
-    /// What guests have written, which a subscriber to consoles gets.
+    /// The output of guests, which a subscriber to consoles gets.
     pub output: Vec<(&'static str, Vec<u8>)>,
-    /// Somebody has subscribed to consoles.
+    /// True if a client has subscribed to consoles.
     pub has_consoles: bool,
-    /// What was typed on `web`, which echoes it.
+    /// The bytes that were typed on `web`, which echoes them.
     pub typed: Vec<u8>,
-    /// How many requests it has answered.
+    /// The number of requests that it has answered.
     pub answered: u64,
 }
 
@@ -122,7 +122,7 @@ impl FakeHost {
         });
     }
 
-    /// Cuts every line; nobody gets another one until [`Self::listen`].
+    /// Cuts every line; no client gets another one until [`Self::listen`].
     pub fn vanish(&self) {
         let _ = fs::remove_file(&self.socket);
         for line in self.lines.lock().expect("lines").drain(..) {
@@ -265,7 +265,7 @@ impl State {
         if let Some(refusal) = self.refuses.clone() {
             return Err(refusal);
         }
-        // Such that a person sees it under way.
+        // Long enough for a person to see it under way.
         thread::sleep(Duration::from_millis(20));
         if !is_dry_run {
             self.info.generation += 1;

@@ -12,9 +12,9 @@ use super::common::Running;
 use super::fake::FakeHost;
 use super::process::{PROGRAM, Process};
 
-/// Starts a service whose files may have so many blocks of 512 or 1,024 bytes.
+/// Starts a service with files of at most so many blocks of 512 or 1,024 bytes.
 fn start(folder: &Path, host: &FakeHost, blocks: Option<u32>) -> Process {
-    // SIGXFSZ ends a process whose file is too long, unless it is ignored.
+    // SIGXFSZ ends a process with a file that is too long, unless it is ignored.
     let limit = blocks.map(|blocks| format!("trap '' XFSZ; ulimit -f {blocks}; ")).unwrap_or_default();
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{limit}exec \"$@\"")).args(["sh", PROGRAM]).stderr(Stdio::null());
@@ -99,8 +99,8 @@ fn a_full_disk_is_reported_and_stops_neither_the_service_nor_a_host() {
     let refused = service.get("hosts/rack1/events?since=0").expect("an answer");
     assert_eq!((&refused["error"], &refused["message"]), (&json!("failed"), &json!(problem)));
     let events = service.get("hosts/rack1/events").expect("an answer");
-    assert_eq!(kinds(&events), ["host-ready"], "what is new is still there");
-    service.until("what is lost is counted", "health", |health| health["history"]["dropped"] != 0);
+    assert_eq!(kinds(&events), ["host-ready"], "the new event is still there");
+    service.until("lost records are counted", "health", |health| health["history"]["dropped"] != 0);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rules of the metrics, and of what is made for them: alerts and a dashboard.
+//! Rules of the metrics, and of the alerts and the dashboard for them.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -44,7 +44,7 @@ fn value(text: &str, row: &str) -> f64 {
 }
 
 #[test]
-fn metrics_are_what_hosts_report_and_promtool_finds_nothing_wrong() {
+fn metrics_are_those_that_hosts_report_and_promtool_finds_no_mistake() {
     let running = Running::start();
     running.post("/api/v1/hosts/rack1/update?by=bundle", b"");
     running.until("the update is seen", |running| running.get("/metrics").text().contains("phase="));

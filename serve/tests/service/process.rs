@@ -52,7 +52,7 @@ impl Process {
         self.ask("GET", path)
     }
 
-    /// Waits for an answer that is so, and returns it.
+    /// Waits for an answer that meets a condition, and returns it.
     pub fn until(&self, what: &str, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let end = Instant::now() + LIMIT;
         loop {

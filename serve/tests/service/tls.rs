@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rules of TLS: a client's certificate decides what it may, and one that is not good is refused by name.
+//! Rules of TLS: a client's certificate decides its role, and a bad one is refused with the reason.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -65,7 +65,7 @@ impl Service {
         Self { address, authority, folder }
     }
 
-    /// Asks as the client with this certificate; an error is what the service has made TLS report.
+    /// Asks as the client with this certificate; an error is the one that the service has made TLS report.
     fn ask(&self, client: Option<(String, String)>, method: &str, path: &str) -> Result<Answer, String> {
         let mut roots = RootCertStore::empty();
         roots.add(self.authority.der().clone()).expect("added");
@@ -84,7 +84,7 @@ impl Service {
         let stream = TcpStream::connect(self.address).expect("connected");
         stream.set_read_timeout(Some(LIMIT)).expect("set");
         let mut stream = StreamOwned::new(connection, stream);
-        // The client's own certificate is judged after its side of the handshake: the answer has the alert.
+        // The client's own certificate is checked after its side of the handshake: the answer has the alert.
         use std::io::{Read as _, Write as _};
         let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         let sent = stream.write_all(head.as_bytes());
@@ -127,9 +127,9 @@ fn a_certificate_gives_its_name_and_role() {
     let denied = service.ask(client("prometheus"), "POST", "/api/v1/hosts/rack1/power-off").expect("an answer");
     assert_eq!(denied.status, 403);
     assert_eq!(denied.json()["message"], "prometheus has the role read, and this needs update");
-    let nobody = service.ask(client("mallory"), "GET", "/api/v1/hosts").expect("an answer");
-    assert_eq!(nobody.status, 403);
-    assert!(nobody.json()["message"].as_str().expect("a message").starts_with("mallory has no role"));
+    let mallory = service.ask(client("mallory"), "GET", "/api/v1/hosts").expect("an answer");
+    assert_eq!(mallory.status, 403);
+    assert!(mallory.json()["message"].as_str().expect("a message").starts_with("mallory has no role"));
     let audit = fs::read_to_string(service.folder.path().join("audit.jsonl")).expect("an audit log");
     assert!(audit.contains(r#""who":"prometheus""#), "{audit}");
 }
@@ -145,9 +145,9 @@ fn a_missing_an_expired_and_a_foreign_certificate_are_refused_by_name() {
         assert!(error.contains(alert), "{alert}: {error}");
     }
     // A client that speaks no TLS gets no answer in HTTP, and no other one waits for it.
-    let silent = TcpStream::connect(service.address).expect("connected");
+    let idle = TcpStream::connect(service.address).expect("connected");
     assert!(service.ask(Some(certificate(&service.authority, "alice", None)), "GET", "/api/v1/hosts").is_ok());
-    drop(silent);
+    drop(idle);
 }
 
 #[test]

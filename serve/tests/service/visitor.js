@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What a person does with the service's page, and what there is to see; run in the page by browser.rs through a frame.
+// A person's actions on the service's page, and the contents that it then shows; run by browser.rs through a frame.
 const seen = [], wait = ms => new Promise(resolve => setTimeout(resolve, ms));
 const page = document.querySelector("iframe");
 const errors = [];
@@ -65,7 +65,7 @@ async function visit() {
   seen.push(`console: ${d.getElementById("console-title").textContent}; ${d.activeElement.id}; ${
     d.getElementById("screen").children.length} lines, ${JSON.stringify(screen())}; ${
     d.getElementById("console-state").textContent}`);
-  // The guest echoes what is typed: this clears the screen.
+  // The guest echoes typed bytes: this clears the screen.
   d.activeElement.value = "\u001b[2J\u00f6x\ny";
   d.activeElement.dispatchEvent(new page.contentWindow.Event("input"));
   for (const [name, more] of [["Backspace"], ["ArrowUp"], ["c", { ctrlKey: true }], ["[", { ctrlKey: true }], ["a"]]) {

@@ -100,7 +100,7 @@ impl Crate {
         }
     }
 
-    /// The modules that everything is imported from, and those whose items they re-export.
+    /// The modules that everything is imported from, and those with the items that they re-export.
     fn globs(&self, this: usize, steps: usize) -> Vec<usize> {
         if steps > MOST_STEPS {
             return Vec::new();
@@ -123,7 +123,7 @@ impl Crate {
         }
     }
 
-    /// A path whose beginning has led to a module.
+    /// A path; its beginning has led to a module.
     fn below(&self, module: usize, path: &[String], steps: usize) -> Vec<Target> {
         let Some((first, rest)) = path.split_first() else { return vec![Target::Module(module)] };
         if first == "super" || first == "self" {

@@ -63,7 +63,7 @@ impl Scanned {
         self.imports.push(Import { name, path });
     }
 
-    /// A macro is given tokens, which need not be Rust: whatever looks like a path in them is taken for one.
+    /// A macro is given tokens, which need not be Rust: whatever has the form of a path in them is taken for one.
     fn add_tokens(&mut self, mut cursor: Cursor) {
         while !cursor.eof() {
             if let Some((inside, _, _, after)) = cursor.any_group() {

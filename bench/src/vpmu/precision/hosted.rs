@@ -112,8 +112,9 @@ impl Hosted {
     }
 
     fn output(&self) -> String {
-        let consoles: Vec<String> = self.consoles.iter().map(|(name, text)| format!("{name} said\n{text}")).collect();
-        format!("\n{}\nThe host said\n{}", consoles.join("\n"), self.host_lines.join("\n"))
+        let consoles: Vec<String> =
+            self.consoles.iter().map(|(name, text)| format!("{name} printed\n{text}")).collect();
+        format!("\n{}\nThe host logged\n{}", consoles.join("\n"), self.host_lines.join("\n"))
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which machines an order is for.
+//! Rules of the choice of machines that an order is for.
 
 use super::*;
 use crate::testing::vm;

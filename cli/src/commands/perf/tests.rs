@@ -18,15 +18,15 @@ fn counter(number: u8, overflows: u64) -> PerfCounter {
     }
 }
 
-fn look(at_ns: u64, hlt: u64, counters: Vec<PerfCounter>) -> VcpuPerf {
+fn sample(at_ns: u64, hlt: u64, counters: Vec<PerfCounter>) -> VcpuPerf {
     let exits = vec![ExitCount { kind: ExitKind::Halt, count: hlt }];
     VcpuPerf { at_ns, ran_ns: at_ns / 2, waited_ns: at_ns / 4, counted_ticks: at_ns / 5, exits, counters }
 }
 
 #[test]
-fn what_is_told_is_the_difference_of_two_looks() {
-    let before = look(1_000, 10, vec![counter(0, 3)]);
-    let after = look(3_000, 25, vec![counter(0, 10), counter(1, 4)]);
+fn a_span_is_the_difference_of_two_samples() {
+    let before = sample(1_000, 10, vec![counter(0, 3)]);
+    let after = sample(3_000, 25, vec![counter(0, 10), counter(1, 4)]);
     let span = between(2, &before, &after);
     assert_eq!((span.vcpu, span.over_ns, span.ran_ns, span.waited_ns), (2, 2_000, 1_000, 500));
     assert_eq!(span.counted_ticks, 400);
@@ -36,22 +36,22 @@ fn what_is_told_is_the_difference_of_two_looks() {
 }
 
 #[test]
-fn what_began_again_meanwhile_counts_from_there() {
-    let span = between(0, &look(5_000, 100, vec![counter(0, 90)]), &look(6_000, 4, vec![counter(0, 2)]));
+fn counts_that_were_reset_count_from_there() {
+    let span = between(0, &sample(5_000, 100, vec![counter(0, 90)]), &sample(6_000, 4, vec![counter(0, 2)]));
     assert_eq!(span.exits, [ExitCount { kind: ExitKind::Halt, count: 4 }]);
     assert_eq!(span.counters[0].overflows_meanwhile, 2);
 }
 
 #[test]
 fn kinds_of_exits_that_did_not_come_are_left_out() {
-    assert!(between(0, &look(1_000, 10, vec![]), &look(2_000, 10, vec![])).exits.is_empty());
+    assert!(between(0, &sample(1_000, 10, vec![]), &sample(2_000, 10, vec![])).exits.is_empty());
 }
 
 #[test]
 fn tables_have_a_line_for_each_cpu_and_each_counter() {
     let spans = [
-        between(0, &look(1_000, 10, vec![]), &look(2_000, 30, vec![counter(0, 1)])),
-        between(1, &look(1_000, 10, vec![]), &look(1_000, 10, vec![])),
+        between(0, &sample(1_000, 10, vec![]), &sample(2_000, 30, vec![counter(0, 1)])),
+        between(1, &sample(1_000, 10, vec![]), &sample(1_000, 10, vec![])),
     ];
     let work = work_table(&spans).to_string();
     assert_eq!(work.lines().count(), 3);

@@ -14,7 +14,7 @@ fn names() -> Vec<String> {
 }
 
 #[test]
-fn a_span_is_what_came_between_two_looks() {
+fn a_span_is_the_difference_of_two_counts() {
     let span = between(1, &names(), &perf(100, 60, 10, 0, &[(0, 30)]), &perf(1000, 160, 310, 0, &[(0, 530)]));
     let span = span.expect("it goes forward");
     assert_eq!((span.ticks, span.host_cycles, span.idle_ticks, span.guest_ticks), (900, 100, 300, 500));
@@ -28,7 +28,7 @@ fn counters_go_round_at_their_width() {
 }
 
 #[test]
-fn who_leaves_stays_in_the_sum() {
+fn ticks_of_a_guest_that_left_stay_in_the_sum() {
     let (before, after) = (perf(100, 60, 10, 0, &[(0, 10), (7, 20)]), perf(1000, 160, 310, 120, &[(0, 410)]));
     let span = between(0, &names(), &before, &after).expect("it goes forward");
     assert_eq!((span.guest_ticks, span.guests.len(), span.guests[0].ticks), (500, 1, 400));
@@ -37,7 +37,7 @@ fn who_leaves_stays_in_the_sum() {
 }
 
 #[test]
-fn counters_that_began_again_are_not_told() {
+fn counters_that_began_again_are_an_error() {
     let again = CpuPerf { began_ns: 110, ..perf(400, 300, 100, 0, &[]) };
     let error = between(3, &[], &perf(100, 60, 10, 0, &[]), &again).expect_err("they began again");
     assert!(error.to_string().contains("CPU 3"), "{error}");

@@ -34,7 +34,7 @@ fn a_guest_starts_its_kernel_or_that_of_a_disk() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_named_with_a_hint() {
+fn contradicting_keys_of_boot_are_named_with_a_hint() {
     for (lines, expected) in [
         (
             "boot = \"disc\"",

@@ -35,7 +35,7 @@ fn a_disk_is_an_export_and_the_rest_is_usual() {
 }
 
 #[test]
-fn mistakes_name_the_place_and_what_to_write() {
+fn mistakes_name_the_place_and_a_hint() {
     let good = "nbd = \"storage:a\"";
     let label = "guest \"web\": [[guest.disk]] 1:";
     for (storage, disk, expected) in [

@@ -5,7 +5,7 @@ use bundle::AssignedConfig;
 
 use super::*;
 
-/// The guests of a file with these lines in the first guest, whose own are lines 1 to 4.
+/// The guests of a file with these lines in the first guest, after its lines 1 to 4.
 fn guests(lines: &str) -> Result<Vec<Guest>, String> {
     let text = format!("[[guest]]\nname = \"a\"\nkernel = \"vmlinuz\"\nmemory = \"64MiB\"\n{lines}\n");
     load(&text).map(|config| config.guests)
@@ -41,7 +41,7 @@ fn a_function_may_have_the_interrupt_of_its_line() {
 }
 
 #[test]
-fn what_is_no_function_is_refused_at_its_place() {
+fn a_selector_of_no_function_is_refused_at_its_place() {
     for (lines, expected) in [
         (
             "devices = [\"01:00.0\", \"01:00\"]",

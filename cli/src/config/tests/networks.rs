@@ -57,7 +57,7 @@ fn every_key_of_a_network_device_is_read() {
 }
 
 #[test]
-fn what_is_wrong_with_a_network_is_named() {
+fn mistakes_of_a_network_are_named() {
     for (lines, expected) in [
         ("[[network]]", "host.toml:1:1: [[network]]: the key \"name\" is missing; add it"),
         (
@@ -82,7 +82,7 @@ fn what_is_wrong_with_a_network_is_named() {
 }
 
 #[test]
-fn what_is_wrong_with_a_network_device_is_named() {
+fn mistakes_of_a_network_device_are_named() {
     for (lines, expected) in [
         ("", "host.toml:7:1: guest \"a\": [[guest.nic]] 1: the key \"network\" is missing; add it"),
         (

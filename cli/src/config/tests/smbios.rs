@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rules of what guests' SMBIOS tables state.
+//! Rules of guests' SMBIOS tables.
 
 use bundle::SmbiosConfig;
 
@@ -26,7 +26,7 @@ fn keys_of_smbios_are_read() {
 }
 
 #[test]
-fn what_is_wrong_with_keys_of_smbios_is_named() {
+fn mistakes_of_smbios_keys_are_named() {
     let long = format!("serial = \"{}\"", "9".repeat(256));
     let many = format!("oem_strings = [{}]", "\"a\", ".repeat(65));
     for (lines, expected) in [

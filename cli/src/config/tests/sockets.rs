@@ -31,7 +31,7 @@ fn peers_are_guests_by_their_names() {
 }
 
 #[test]
-fn what_is_wrong_with_sockets_is_named() {
+fn mistakes_of_sockets_are_named() {
     for (lines, expected) in [
         (&["vsock = 3"][..], "5:9: guest \"a\": vsock is neither true nor a table; write true or { peers = [\"…\"] }"),
         (&["vsock = { cid = 2 }"], "5:17: guest \"a\": cid = 2 is not possible; write 3 to 4294967294"),

@@ -20,8 +20,8 @@ const MAXIMUM_ENTRIES: u64 = 256;
 /// ACPI 2.0 and later, ACPI 1.0: the GUIDs as they lie in memory.
 const GUIDS: [u128; 2] = [0x8188_3cc7_8000_22bc_11d3_e4f1_8868_e871, 0x4dc1_3f27_9000_169a_11d3_2d88_eb9d_2d30];
 
-/// Returns where the root pointer is. `tables` is where the configuration tables are, if they have moved since the
-/// firmware wrote its system table, as a kernel reports that gave EFI other addresses.
+/// Returns the address of the root pointer. `tables` is where the configuration tables are, if they have moved since
+/// the firmware wrote its system table, as a kernel reports that gave EFI other addresses.
 pub(super) fn rsdp(memory: &impl PhysicalMemory, params: &[u8], tables: Option<PhysAddr>) -> Option<PhysAddr> {
     if u32_at(params, 0x1c0)? != LOADER_SIGNATURE {
         return None;

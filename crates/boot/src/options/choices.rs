@@ -86,7 +86,7 @@ pub enum Smp {
     Serial,
     /// All are woken, then waited for.
     Parallel,
-    /// Those that the image before has parked are adopted; where none are, as [`Smp::Parallel`].
+    /// Those that the previous image has parked are adopted; where none are, as [`Smp::Parallel`].
     Park,
 }
 

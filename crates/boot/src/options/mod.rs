@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line: `name=value` words parted by blanks, parsed into typed [`Options`].
 //!
-//! [`OPTIONS`] is the one list of what there is; parsing, error messages and the documentation all come from it. A word
-//! that is unknown or malformed becomes a [`Complaint`] and is otherwise ignored: a wrong option must not stop the
-//! host. An option given twice counts as given last.
+//! [`OPTIONS`] is the one list of options; parsing, error messages and the documentation all come from it. A word that
+//! is unknown or malformed becomes a [`Complaint`] and is otherwise ignored: a wrong option must not stop the host. An
+//! option given twice counts as given last.
 
 mod choices;
 mod complaint;
@@ -31,8 +31,8 @@ pub(crate) use word::number;
 use crate::self_tests::{SELF_TEST_OPTION, SelfTests};
 
 impl Options {
-    /// Parses a command line. Always gives options; what could not be used is in the complaints: `selftest=`, too,
-    /// since this is for an image without fault points.
+    /// Parses a command line. Always gives options; words that could not be used are in the complaints: `selftest=`,
+    /// too, since this is for an image without fault points.
     pub fn parse(command_line: &str) -> (Self, Complaints<'_>) {
         Self::read(command_line, |word, _| Err(Complaint::NoFaultPoints { word }))
     }

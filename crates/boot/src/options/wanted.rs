@@ -23,7 +23,7 @@ pub struct Options {
     pub console: Console,
     /// `apic`: how the local APIC is driven.
     pub apic: ApicMode,
-    /// `panic`: what follows a panic of the host.
+    /// `panic`: the action after a panic of the host.
     pub panic: PanicAction,
     /// `cpus`: CPUs to use at most; `None` is all.
     pub cpus: Option<u32>,
@@ -33,11 +33,11 @@ pub struct Options {
     pub smp: Smp,
     /// `kick`: when the other CPUs are ordered to start.
     pub kick: KickTime,
-    /// `tsc`: what is done to make sure that all clocks agree.
+    /// `tsc`: how all clocks are made to agree.
     pub tsc: TscSync,
     /// `verify`: when an image that is to replace this one is checked.
     pub verify: Verify,
-    /// `frames`: how account is kept of the owner of each frame.
+    /// `frames`: how the owner of each frame is recorded.
     pub frames: FramePolicy,
     /// `hvo`: the records of a huge frame's tail are never written.
     pub hvo: bool,
@@ -47,13 +47,13 @@ pub struct Options {
     pub bad_memory: BadMemory,
     /// `pci`: which PCI functions are probed, and when.
     pub pci: pci::Filter,
-    /// `pmu`: what guests' events are counted with.
+    /// `pmu`: the counters that guests' events are counted with.
     pub pmu: pmu::Choice,
     /// `mitigations`: whether speculation vulnerabilities are mitigated.
     pub mitigations: mitigations::Mode,
     /// `smt`: which threads of a core run guests.
     pub smt: mitigations::Smt,
-    /// `vpmu`: what it costs when a guest changes what its performance counters count.
+    /// `vpmu`: the cost of a guest's change of the events that its performance counters count.
     pub vpmu: pmu::Policy,
     /// `update-limit`: how long guests may stand still in an update before it is rolled back.
     pub update_limit: UpdateLimit,
@@ -61,7 +61,7 @@ pub struct Options {
     pub guests: GuestStart,
     /// `restart-after-guests`: when no guest is left running, the host restarts warm until this generation.
     pub restart_after_guests: u64,
-    /// `measure`: what the host measures of itself.
+    /// `measure`: the measurements that the host takes of itself.
     pub measurements: ArrayVec<Measurement, MAXIMUM_MEASUREMENTS>,
 }
 

@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-/// An option does not take this value; [`super::OPTIONS`] says what it takes.
+/// An option does not take this value; [`super::OPTIONS`] lists the accepted ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownValue;
 

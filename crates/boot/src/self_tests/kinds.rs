@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The self-tests: ways in which the host fails, or waits, on purpose, each with its name.
 
-/// A way to crash or to be loud on purpose, to see what the host makes of it.
+/// A fault or a flood of output on purpose, to test the host's reaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelfTest {
     /// An undefined instruction.
@@ -32,7 +32,7 @@ pub enum SelfTest {
     Log,
     /// A panic in an interrupt handler.
     PanicInInterrupt,
-    /// An NMI that nobody expects.
+    /// An NMI that no handler expects.
     Nmi,
     /// An interrupt of a vector that is no one's.
     UnexpectedInterrupt,
@@ -90,7 +90,7 @@ pub enum SelfTest {
 pub enum EndFault {
     /// It panics.
     Panic,
-    /// It reads what is not mapped.
+    /// It reads memory that is not mapped.
     Exception,
     /// It never comes to its end, interrupts masked.
     Hang,
@@ -111,7 +111,7 @@ pub enum EndStep {
     LastWords,
     /// The hypervisor below is notified.
     Notify,
-    /// Resting, or what `panic=` asks for.
+    /// Resting, or the action that `panic=` asks for.
     Rest,
 }
 
@@ -139,7 +139,7 @@ impl EndStep {
 pub enum UpdateFault {
     /// It panics.
     Panic,
-    /// It reads what is not mapped.
+    /// It reads memory that is not mapped.
     Exception,
     /// It runs in circles.
     Hang,
@@ -225,7 +225,7 @@ pub enum MadtDamage {
     Truncated,
     /// All CPUs have the identifier of the first.
     Duplicate,
-    /// The second CPU has an identifier that nobody has, the third one that means all.
+    /// The second CPU has an identifier that no CPU has, the third one that means all.
     Absurd,
 }
 

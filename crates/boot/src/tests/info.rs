@@ -25,7 +25,7 @@ fn beside(usable: &[(u64, u64)], modules: &[(u64, u64)]) -> Vec<PhysRange> {
 }
 
 #[test]
-fn a_module_whose_end_firmware_has_reserved_is_in_part_beside_memory() {
+fn a_module_with_an_end_that_firmware_has_reserved_is_in_part_beside_memory() {
     let memory = [(0x10_0000, 0x3ffd_3000)];
     assert_eq!(beside(&memory, &[(0x3feb_1000, 0x3ffd_7d53)]), [range(0x3ffd_3000, 0x3ffd_8000)]);
     assert_eq!(beside(&memory, &[(0x20_0000, 0x30_0001)]), []);

@@ -11,7 +11,7 @@ const SYSTEM_TABLE: u64 = BASE + 0x2a00;
 const CONFIGURATION: u64 = BASE + 0x2b00;
 const END: u64 = BASE + 0x4000;
 
-/// Returns what a loader leaves for a host with a bundle on a PC of 2 GiB.
+/// Returns the memory that a loader leaves for a host with a bundle on a PC of 2 GiB.
 fn loader() -> TestMemory {
     let mut memory = TestMemory(std::vec![0; (END - BASE) as usize]);
     memory.put(BASE + 0x202, b"HdrS");
@@ -38,7 +38,7 @@ fn setup_data(memory: &mut TestMemory, at: u64, next: u64, kind: u32, content: &
     memory.put(at + 16, content);
 }
 
-/// A machine with EFI, whose loader gives no root pointer.
+/// A machine with EFI and a loader that gives no root pointer.
 fn efi() -> TestMemory {
     // 8868e871-e4f1-11d3-bc22-0080c73c8881, ACPI 2.0's table.
     const GUID: [u8; 16] =
@@ -129,7 +129,7 @@ fn under_efi_the_root_pointer_is_found_by_the_system_table() {
     let mut content = [0; 32];
     content[16..24].copy_from_slice(&CONFIGURATION.to_le_bytes());
     setup_data(&mut memory, DATA, 0, 4, &content);
-    assert_eq!(parsed(&memory).unwrap().rsdp, Some(PhysAddr(0x7f5d_e014)), "and tells where they are");
+    assert_eq!(parsed(&memory).unwrap().rsdp, Some(PhysAddr(0x7f5d_e014)), "and reports where they are");
     memory.put(SYSTEM_TABLE, b"IBI SYSX");
     assert_eq!(parsed(&memory).unwrap().rsdp, None);
 }
@@ -180,7 +180,7 @@ proptest! {
         for (offset, value, shift) in changes {
             memory.put_u64s(BASE + offset, &[value >> shift]);
         }
-        // The magic survives, so that what follows is reached.
+        // The magic survives, so that the code after its check is reached.
         memory.put_u32(BASE + 0x202, MAGIC);
         if let Ok(info) = parsed(&memory) {
             prop_assert!(info.memory_map.usable_bytes() > 0);

@@ -82,7 +82,7 @@ const PAGES: usize = 64;
 
 proptest! {
     #[test]
-    fn every_page_is_what_the_most_restrictive_entry_says(
+    fn every_page_has_the_kind_of_the_most_restrictive_entry(
         entries in prop::collection::vec((0..PAGES as u64 * 4096, 0u64..40_000, 1u32..8), 0..20),
     ) {
         let entries: Vec<_> = entries.into_iter().map(|(s, b, k)| (s, b, RegionKind::from_acpi_type(k))).collect();

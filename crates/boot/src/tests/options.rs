@@ -51,7 +51,7 @@ fn every_option_is_read_into_its_type() {
     assert_eq!(complaints.kept().len(), 0);
 }
 
-/// The documentation's table; a change to it is a change to what operators know.
+/// The documentation's table; a change to it is a change for operators.
 #[test]
 fn the_options_are_these() {
     let table: Vec<_> = OPTIONS.iter().map(|option| (option.name, option.accepted, option.default)).collect();
@@ -110,7 +110,7 @@ fn defaults_and_examples_are_accepted_and_defaults_change_nothing() {
 }
 
 #[test]
-fn an_update_has_more_time_above_an_emulator_unless_the_operator_says() {
+fn an_update_has_more_time_above_an_emulator_unless_the_operator_sets_it() {
     assert_eq!([false, true].map(|is_virtual| UpdateLimit::Auto.us(is_virtual)), [5_000, 2_000_000]);
     assert_eq!([false, true].map(|is_virtual| UpdateLimit::Milliseconds(7).us(is_virtual)), [7_000; 2]);
 }
@@ -229,7 +229,7 @@ fn a_list_of_cpus_holds_its_numbers_and_no_others() {
 }
 
 #[test]
-fn a_wrong_list_names_what_a_right_one_looks_like() {
+fn a_wrong_list_names_the_form_of_a_right_one() {
     let expected = "option cpu=3-1 is ignored: cpu takes all, or numbers from 0 to 1023 and rising ranges of them, \
                     joined by commas: 0-3,8";
     assert_eq!(complaints("cpu=3-1"), [expected]);

@@ -11,7 +11,7 @@ const MAP: u64 = BASE + 0x400;
 const LINE: u64 = BASE + 0x1ff0;
 const END: u64 = BASE + 0x4000;
 
-/// Returns what a loader leaves for a host with one module on a PC of 2 GiB.
+/// Returns the memory that a loader leaves for a host with one module on a PC of 2 GiB.
 fn loader() -> TestMemory {
     let mut memory = TestMemory(std::vec![0; (END - BASE) as usize]);
     memory.put_u32(START, MAGIC);
@@ -121,7 +121,7 @@ proptest! {
         for (offset, value, shift) in changes {
             memory.put_u64s(BASE + offset, &[value >> shift]);
         }
-        // The magic and version survive, so that what follows is reached.
+        // The magic and version survive, so that the code after their check is reached.
         memory.put_u32(START, MAGIC);
         memory.put_u32(START + 4, 1);
         if let Ok(info) = parsed(&memory) {

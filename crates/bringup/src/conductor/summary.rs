@@ -10,14 +10,14 @@ use crate::state::Phase;
 pub struct Summary {
     /// CPUs online, the boot CPU not counted.
     pub online: u32,
-    /// Those given up, with what they were waited for.
+    /// Those given up, with the phase that they were waited for in.
     pub dead: Vec<(u32, Phase)>,
     /// Time of the first kick.
     pub began: u64,
     /// Time at which the boot CPU had nothing left to do but wait; sending the start-up interrupts, where they were
     /// left until then, is part of it.
     pub wait_began: u64,
-    /// Ticks spent kicking, what was left of the delay after INIT included.
+    /// Ticks spent kicking, the rest of the delay after INIT included.
     pub kick_ticks: u64,
     /// Ticks spent waiting.
     pub wait_ticks: u64,

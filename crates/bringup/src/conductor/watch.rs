@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waiting for a batch of CPUs: answering those that ask for the time, giving up those that stand still.
+//! Waiting for a batch of CPUs: answering those that ask for the time, giving up those that make no progress.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -12,9 +12,9 @@ use crate::plan::Policy;
 use crate::relatives::{release, wake_relatives};
 use crate::state::{Phase, State};
 
-/// CPUs checked per look: few, so that the CPU that asks for the time is not kept waiting by checks lines that
-/// others have just written.
-const LOOKS: usize = 64;
+/// CPUs checked per poll: few, so that the CPU that asks for the time is not kept waiting by reads of lines that others
+/// have just written.
+const CPUS_PER_POLL: usize = 64;
 
 /// Last observation of a CPU that is waited for.
 #[derive(Clone, Copy)]
@@ -33,9 +33,9 @@ pub(super) struct Watch<'a> {
     newcomers: u32,
     dead: u32,
     next: usize,
-    /// Time of the next sample of those that are silent.
+    /// Time of the next poll of the CPUs that have not reported.
     next_poll: u64,
-    /// Settled CPUs seen in a row.
+    /// Number of CPUs in a row that were seen with a final clock.
     final_clocks_in_a_row: usize,
 }
 
@@ -58,16 +58,16 @@ impl<'a> Watch<'a> {
     pub(super) fn wait(mut self, hardware: &mut impl Kick, summary: &mut Summary) {
         let Some(own_cell) = self.crew.cell(0) else { return };
         loop {
-            own_cell.get_up();
+            own_cell.mark_awake();
             if self.attend(hardware, summary) {
                 continue;
             }
-            own_cell.lie_down();
+            own_cell.mark_asleep();
             if !self.is_over() && !self.attend(hardware, summary) {
                 hardware.sleep(self.next_poll);
             }
             if self.is_over() {
-                return own_cell.get_up();
+                return own_cell.mark_awake();
             }
         }
     }
@@ -77,28 +77,28 @@ impl<'a> Watch<'a> {
         online + self.dead >= self.newcomers || self.final_clocks_in_a_row >= self.seen.len()
     }
 
-    /// Does what there is to do; whether that was anything.
+    /// Answers requests and checks CPUs if that is due. Returns whether there was anything to do.
     fn attend(&mut self, hardware: &mut impl Kick, summary: &mut Summary) -> bool {
         let mut has_done = false;
-        for index in self.crew.take_hands() {
+        for index in self.crew.take_requests() {
             has_done |= self.answer(index, hardware);
         }
         let now = hardware.now();
         let is_serial = self.crew.plan().policy == Policy::Serial;
         let is_due = now.wrapping_sub(self.next_poll) as i64 >= 0;
         if is_due {
-            self.next_poll = now.wrapping_add(self.crew.plan().limits.look);
+            self.next_poll = now.wrapping_add(self.crew.plan().limits.poll_interval);
         }
         if is_due || is_serial {
-            for _ in 0..LOOKS.min(self.seen.len()) {
+            for _ in 0..CPUS_PER_POLL.min(self.seen.len()) {
                 has_done |= self.probe_next(hardware, summary);
             }
         }
         has_done
     }
 
-    /// Stays with one that asks, for a bounded while: the answer wakes it, its next question comes at once, and a quick
-    /// answer is a good one. Whether it had asked.
+    /// Answers the questions of one CPU, for a bounded while: the answer wakes it, its next question comes at once, and
+    /// a quick answer is a good one. Returns whether it had asked.
     fn answer(&self, index: u32, hardware: &mut impl Kick) -> bool {
         let Some(cell) = self.crew.cell(index) else { return false };
         let (limits, mut has_answered) = (&self.crew.plan().limits, false);
@@ -118,7 +118,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Returns whether it went a step.
+    /// Checks the next CPU. Returns whether it has made a step.
     fn probe_next(&mut self, hardware: &mut impl Kick, summary: &mut Summary) -> bool {
         let position = self.next;
         self.next = (position + 1) % self.seen.len();
@@ -136,7 +136,7 @@ impl<'a> Watch<'a> {
             self.crew.rouse(index, hardware);
         }
         if let Some(phase) = self.watch(position, index, (cell, state, awaited), hardware) {
-            self.bury(index, phase, hardware, summary);
+            self.give_up(index, phase, hardware, summary);
         }
         is_news
     }
@@ -150,7 +150,8 @@ impl<'a> Watch<'a> {
         is_news
     }
 
-    /// Kicks a silent CPU once more; gives up one that stands still. Returns what that one was waited for.
+    /// Kicks an unresponsive CPU once more; gives up one that makes no progress. Returns the phase that that one was
+    /// waited for in.
     fn watch(
         &mut self,
         position: usize,
@@ -169,12 +170,12 @@ impl<'a> Watch<'a> {
         if waited <= limits.of(awaited) {
             return None;
         }
-        // If it has moved at this very moment, it lives.
+        // If it has made a step at this very moment, it is not given up.
         cell.condemn(state, now).ok()
     }
 
-    /// One was given up: nobody waits for it any more.
-    fn bury(&mut self, index: u32, phase: Phase, hardware: &mut impl Kick, summary: &mut Summary) {
+    /// Records that a CPU was given up: the boot CPU does not wait for it any more.
+    fn give_up(&mut self, index: u32, phase: Phase, hardware: &mut impl Kick, summary: &mut Summary) {
         self.dead += 1;
         summary.dead.push((index, phase));
         self.crew.expect_no_more(index);
@@ -193,8 +194,8 @@ fn permit_next_step(cell: &CpuCell, awaited: Phase) {
     }
 }
 
-/// The second start-up interrupt, for a CPU that gave no sign; one that has started ignores it. A parked one
-/// whose parent did not wake it is released directly.
+/// Sends the second start-up interrupt to a CPU that gave no sign; one that has started ignores it. A parked one that
+/// its parent did not wake is released directly.
 fn kick_again(crew: &Crew<'_>, index: u32, hardware: &mut impl Kick) {
     if crew.plan().is_relayed() {
         release(crew, index, hardware.now(), |index| hardware.release(index));

@@ -44,22 +44,23 @@ impl Follower<'_> {
         }
     }
 
-    /// Asks; after a correction the partner still looks.
-    fn ask(&mut self, whom: u32, corrected: Option<i64>, station: &mut impl Station) {
+    /// Asks for the time. After a correction the partner still polls, and is not called.
+    fn ask(&mut self, responder: u32, corrected: Option<i64>, station: &mut impl Station) {
         let rounds = self.crew.plan().sync.rounds();
-        let measurement = Measurement::begin(&self.cell.exchange, whom, rounds, corrected.is_some(), station.now());
+        let measurement =
+            Measurement::begin(&self.cell.exchange, responder, rounds, corrected.is_some(), station.now());
         if corrected.is_none() {
-            self.call(whom, station);
+            self.call(responder, station);
         }
         self.step = Step::Measuring { measurement, corrected };
     }
 
-    /// Makes a partner look that may be asleep, or with others.
-    fn call(&self, whom: u32, station: &mut impl Station) {
-        if whom == 0 {
-            self.crew.raise_hand(self.index);
+    /// Makes a partner check for this question that may be asleep, or serving others.
+    fn call(&self, responder: u32, station: &mut impl Station) {
+        if responder == 0 {
+            self.crew.request_answer(self.index);
         }
-        self.crew.rouse(whom, station);
+        self.crew.rouse(responder, station);
     }
 
     pub(super) fn measure(
@@ -72,19 +73,19 @@ impl Follower<'_> {
         let patience = Patience { answer: limits.answer, first: limits.turn, spell: limits.spell, tight: limits.tight };
         let progress = measurement.poll(&self.cell.exchange, patience, || station.now());
         let is_waiting = matches!(progress, Progress::Pending | Progress::Asleep { .. });
-        let is_abandoned = progress == Progress::Unanswered || (is_waiting && self.is_left_by(measurement.whom()));
-        if is_abandoned && measurement.whom() != 0 && measurement.redirect(&self.cell.exchange, 0, station.now()) {
+        let is_abandoned = progress == Progress::Unanswered || (is_waiting && self.is_left_by(measurement.responder()));
+        if is_abandoned && measurement.responder() != 0 && measurement.redirect(&self.cell.exchange, 0, station.now()) {
             self.call(0, station);
             self.step = Step::Measuring { measurement, corrected };
             return Next::Again;
         }
         self.step = Step::Measuring { measurement, corrected };
         match progress {
-            Progress::Done(estimate) => self.judge(estimate, measurement.whom(), corrected, station),
+            Progress::Done(estimate) => self.judge(estimate, measurement.responder(), corrected, station),
             Progress::Pending => Next::Again,
             Progress::Asleep { until, must_call } => {
                 if must_call {
-                    self.call(measurement.whom(), station);
+                    self.call(measurement.responder(), station);
                 }
                 Next::Sleep { until }
             }
@@ -93,17 +94,17 @@ impl Follower<'_> {
     }
 
     /// Returns whether the CPU that was asked does not answer any more.
-    fn is_left_by(&self, whom: u32) -> bool {
-        whom != 0 && self.parent_answers() == Some(false)
+    fn is_left_by(&self, responder: u32) -> bool {
+        responder != 0 && self.parent_answers() == Some(false)
     }
 
-    /// Believes, corrects and looks again, or reports.
-    fn judge(&mut self, found: Estimate, whom: u32, corrected: Option<i64>, station: &mut impl Station) -> Next {
+    /// Accepts the estimate, or corrects the clock and measures again, or reports the difference.
+    fn judge(&mut self, found: Estimate, responder: u32, corrected: Option<i64>, station: &mut impl Station) -> Next {
         match (corrected, station.tsc_adjust()) {
             (None, _) if found.is_agreement() => self.conclude(SyncOutcome::Agrees, 0, found.error, station),
             (None, Some(adjust)) => {
                 station.set_tsc_adjust(adjust.wrapping_add_signed(found.offset));
-                self.ask(whom, Some(found.offset), station);
+                self.ask(responder, Some(found.offset), station);
                 Next::Again
             }
             (None, None) => self.conclude(SyncOutcome::Differs, found.offset, found.error, station),
@@ -111,7 +112,7 @@ impl Follower<'_> {
                 self.conclude(SyncOutcome::Corrected, skew, found.error, station)
             }
             (Some(skew), _) => {
-                // The counter did move by what was written; what is left is reported.
+                // The counter did move by the value written; the remaining difference is reported.
                 self.cell.shift_early_stamps(skew);
                 self.conclude(SyncOutcome::Differs, found.offset, found.error, station)
             }

@@ -11,7 +11,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// From one question: asked and answered by the asker's counter, and what the other's showed in between. The other
+    /// From one question: asked and answered by the asker's counter, and the value of the other's in between. The other
     /// read its counter at some moment of the round trip, so the middle is wrong by half of it at most.
     pub const fn from_round(asked: u64, other: u64, answered: u64) -> Self {
         let round_trip = answered.wrapping_sub(asked);

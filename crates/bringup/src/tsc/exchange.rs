@@ -2,8 +2,8 @@
 //! Question and answer through one cache line.
 //!
 //! ```text
-//! asker: Idle ──ask──▶ Asked(whom) ──────────────────▶ Answered ──take──▶ Idle
-//!                        │   ▲        whom: Claimed ────▲
+//! asker: Idle ──ask──▶ Asked(responder) ──────────────────▶ Answered ──take──▶ Idle
+//!                        │   ▲        responder: Claimed ────▲
 //!                        └───┘ redirect (only before the claim)
 //! ```
 
@@ -14,8 +14,8 @@ const ASKED: u32 = 1;
 const CLAIMED: u32 = 2;
 const ANSWERED: u32 = 3;
 
-const fn asked(whom: u32) -> u32 {
-    whom << 2 | ASKED
+const fn asked(responder: u32) -> u32 {
+    responder << 2 | ASKED
 }
 
 /// A place for one question at a time. The asker owns it; at most one other answers.
@@ -34,9 +34,9 @@ impl Exchange {
         }
     }
 
-    /// Asks CPU `whom` for its time.
-    pub fn ask(&self, whom: u32) {
-        self.turn.store(asked(whom), Ordering::Release);
+    /// Asks CPU `responder` for its time.
+    pub fn ask(&self, responder: u32) {
+        self.turn.store(asked(responder), Ordering::Release);
     }
 
     /// Asks another instead, unless the first has begun to answer.
@@ -57,7 +57,7 @@ impl Exchange {
         claimed
     }
 
-    /// The answer, once it is there.
+    /// Returns the answer, once it is there.
     pub fn take(&self) -> Option<u64> {
         if self.turn.load(Ordering::Acquire) != ANSWERED {
             return None;

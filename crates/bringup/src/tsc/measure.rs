@@ -4,7 +4,7 @@
 use super::estimate::Estimate;
 use super::exchange::Exchange;
 
-/// Questions per measurement. The quickest of sixteen is rarely disturbed by anything but the line's own way.
+/// Questions per measurement. The quickest of sixteen is rarely delayed by anything but the transfer of the line.
 pub const ROUNDS: u32 = 16;
 /// The same where CPUs share real ones.
 pub const SHARED_ROUNDS: u32 = 6;
@@ -25,7 +25,7 @@ pub struct Patience {
 /// Progress of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The answer comes at once: look again.
+    /// The answer comes at once: poll again.
     Pending,
     /// The answer may take a while: sleep until it is there, or until then.
     Asleep {
@@ -43,12 +43,12 @@ pub enum Progress {
 /// A measurement under way.
 #[derive(Clone, Copy, Debug)]
 pub struct Measurement {
-    whom: u32,
+    responder: u32,
     asked_at: u64,
     rounds: u32,
     rounds_left: u32,
     best: Option<Estimate>,
-    /// The CPU that is asked executes, as far as is known, and looks.
+    /// The CPU that is asked executes, as far as is known, and polls.
     is_attended: bool,
     /// The CPU that is asked has been called because of this question.
     is_called: bool,
@@ -56,24 +56,24 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Asks CPU `whom` the first of `rounds` questions; `is_attended` if that one has just answered another, else
-    /// the caller calls it.
-    pub fn begin(exchange: &Exchange, whom: u32, rounds: u32, is_attended: bool, now: u64) -> Self {
-        exchange.ask(whom);
-        Self::first(whom, rounds, is_attended, now)
+    /// Asks CPU `responder` the first of `rounds` questions. `is_attended`: that CPU has just answered another
+    /// question; else the caller calls it.
+    pub fn begin(exchange: &Exchange, responder: u32, rounds: u32, is_attended: bool, now: u64) -> Self {
+        exchange.ask(responder);
+        Self::first(responder, rounds, is_attended, now)
     }
 
-    fn first(whom: u32, rounds: u32, is_attended: bool, now: u64) -> Self {
+    fn first(responder: u32, rounds: u32, is_attended: bool, now: u64) -> Self {
         let (is_called, is_first, rounds_left) = (!is_attended, !is_attended, rounds);
-        Self { whom, asked_at: now, rounds, rounds_left, best: None, is_attended, is_called, is_first }
+        Self { responder, asked_at: now, rounds, rounds_left, best: None, is_attended, is_called, is_first }
     }
 
     /// The CPU that is asked.
-    pub fn whom(&self) -> u32 {
-        self.whom
+    pub fn responder(&self) -> u32 {
+        self.responder
     }
 
-    /// Takes an answer if there is one and asks again.
+    /// Reads an answer if there is one, and asks again.
     pub fn poll(&mut self, exchange: &Exchange, patience: Patience, mut now: impl FnMut() -> u64) -> Progress {
         let Some(other) = exchange.take() else {
             return self.wait(patience, now());
@@ -87,17 +87,17 @@ impl Measurement {
         }
         (self.is_attended, self.is_called, self.is_first) = (true, false, false);
         self.asked_at = now();
-        exchange.ask(self.whom);
+        exchange.ask(self.responder);
         Progress::Pending
     }
 
     fn wait(&mut self, patience: Patience, now: u64) -> Progress {
         let waited = now.wrapping_sub(self.asked_at);
-        let limit = if self.is_first && self.whom == 0 { patience.first } else { patience.answer };
+        let limit = if self.is_first && self.responder == 0 { patience.first } else { patience.answer };
         if waited > limit {
             return Progress::Unanswered;
         }
-        // One that was lost sight of is slept for, until it answers.
+        // For a CPU that did not answer within the spell this one sleeps, until it answers.
         self.is_attended &= waited <= patience.spell;
         if self.is_attended {
             return Progress::Pending;
@@ -106,11 +106,11 @@ impl Measurement {
         Progress::Asleep { until: self.asked_at.wrapping_add(limit), must_call }
     }
 
-    /// Turns to another CPU, forgetting what the first reported. `false` if the first has begun to answer.
-    pub fn redirect(&mut self, exchange: &Exchange, whom: u32, now: u64) -> bool {
-        let is_redirected = exchange.redirect(self.whom, whom);
+    /// Asks another CPU, discarding what the first reported. Returns `false` if the first has begun to answer.
+    pub fn redirect(&mut self, exchange: &Exchange, responder: u32, now: u64) -> bool {
+        let is_redirected = exchange.redirect(self.responder, responder);
         if is_redirected {
-            *self = Self::first(whom, self.rounds, false, now);
+            *self = Self::first(responder, self.rounds, false, now);
         }
         is_redirected
     }

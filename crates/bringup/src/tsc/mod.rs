@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Do all time stamp counters agree?
+//! Decides whether all time stamp counters agree.
 //!
-//! They are reset together and run from one crystal, and only a write can set them apart. Where the CPU shows
-//! each write in `IA32_TSC_ADJUST`, equal values prove equal counters (within one package), and nothing need be
-//! measured ([`decide`]). Elsewhere a CPU asks one that has been settled for the time, until an answer was quick
-//! enough or sixteen times, and believes the quickest ([`Estimate`]): some microseconds instead of milliseconds of
-//! watching whether time runs backwards. Whom it asks is its parent in the tree, so that all but the first few are
-//! measured at the same time; under a hypervisor it is the boot CPU, which lets them take turns. With its first
-//! question a CPU calls: it sleeps until it is answered, and the answer wakes it. From then on both execute, and
-//! look without pause, for a short spell.
+//! They are reset together and run from one crystal, and only a write can set them apart. Where the CPU shows each
+//! write in `IA32_TSC_ADJUST`, equal values prove equal counters (within one package), and nothing need be measured
+//! ([`decide`]). Elsewhere a CPU asks one that is already synchronised for the time, until an answer was quick enough
+//! or sixteen times. It believes the quickest answer ([`Estimate`]). This takes some microseconds, instead of
+//! milliseconds of watching whether time runs backwards. A CPU asks its parent in the tree, so that all but the first
+//! few are measured at the same time; under a hypervisor it asks the boot CPU, which lets them take turns. With its
+//! first question a CPU wakes the one that it asks, and sleeps until it is answered; the answer wakes it. From then on
+//! both execute, and poll without pause, for a short spell.
 
 mod estimate;
 mod exchange;
@@ -62,7 +62,8 @@ impl SyncPlan {
         if self.shares_cpus { SHARED_ROUNDS } else { ROUNDS }
     }
 
-    /// Returns whether CPUs will probably have to be measured, so that those already settled had better stay to answer.
+    /// Returns whether CPUs will probably have to be measured, so that those already synchronised had better stay to
+    /// answer.
     pub const fn expects_exchanges(&self, is_one_package: bool) -> bool {
         match self.mode {
             Mode::Auto => !(self.is_invariant && self.boot_adjust.is_some() && is_one_package),
@@ -72,10 +73,10 @@ impl SyncPlan {
     }
 }
 
-/// Decision about one CPU's counter.
+/// The decision about one CPU's counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Nothing.
+    /// Do nothing.
     Skip,
     /// Measure it.
     Measure,

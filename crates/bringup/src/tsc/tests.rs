@@ -9,7 +9,7 @@ const PROVEN: SyncPlan =
 #[test]
 fn measuring_is_skipped_only_where_equal_counters_are_proven() {
     assert_eq!(decide(&PROVEN, true, Some(5)), Decision::Skip);
-    assert_eq!(decide(&PROVEN, true, Some(6)), Decision::Measure, "somebody has written to one of them");
+    assert_eq!(decide(&PROVEN, true, Some(6)), Decision::Measure, "one of them has been written to");
     assert_eq!(decide(&PROVEN, false, Some(5)), Decision::Measure, "another package may have been reset later");
     assert_eq!(decide(&PROVEN, true, None), Decision::Measure);
     assert_eq!(decide(&SyncPlan { boot_adjust: None, ..PROVEN }, true, None), Decision::Measure);

@@ -131,7 +131,7 @@ fn a_guest_that_is_added_needs_no_newer_version_than_one_of_the_boot() {
 }
 
 #[test]
-fn files_that_nobody_needs_are_left_out() {
+fn files_that_no_guest_needs_are_left_out() {
     let mut manifest = running();
     manifest.files.push(FileRecord { name: "spare".to_string(), bytes: 7, crc32: 0 });
     assert_eq!(manifest.clone().with_needed_files(), running());
@@ -159,7 +159,7 @@ fn each_action_has_a_word() {
     assert_eq!(OnPanic::from_word("dance"), None);
 }
 
-/// What an operator does.
+/// An operator's command.
 #[derive(Clone, Debug)]
 enum Act {
     Create(u8),
@@ -190,7 +190,7 @@ proptest! {
                 }
                 Act::Delete(name) => {
                     let name = format!("g{name}");
-                    manifest.remove(&name).expect("nobody needs it");
+                    manifest.remove(&name).expect("no guest needs it");
                     expected.remove(&name);
                 }
                 Act::Set(name, weight) => {

@@ -75,7 +75,7 @@ fn an_initrd_is_no_bundle() {
 }
 
 #[test]
-fn a_manifest_of_another_version_is_told_from_a_damaged_one() {
+fn a_manifest_of_another_version_is_distinguished_from_a_damaged_one() {
     let mut content = manifest(vec![]);
     content.truncate(content.len() - 4);
     let newer = MANIFEST_VERSION + 1;

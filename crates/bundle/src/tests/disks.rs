@@ -22,7 +22,7 @@ fn disk() -> DiskConfig {
     }
 }
 
-/// A storage guest, and one with these disks.
+/// Returns a storage guest, and one with these disks.
 fn guests(disks: Vec<DiskConfig>) -> Vec<GuestConfig> {
     let vsock = Some(VsockConfig { cid: STORAGE, peers: vec![] });
     vec![GuestConfig { name: "storage".to_string(), vsock, ..debian() }, GuestConfig { disks, ..debian() }]

@@ -34,14 +34,14 @@ fn a_guest_gets_its_verified_files_only_whole() {
     assert!(Bundle::parse(&bytes).expect("good").verified_guest_files(&debian()).is_ok());
     let at = bytes.windows(301).position(|window| window == [7; 301]).expect("the initrd");
     bytes[at + 300] ^= 1;
-    let bundle = Bundle::parse(&bytes).expect("files are not looked into");
+    let bundle = Bundle::parse(&bytes).expect("files are not parsed");
     assert!(bundle.guest_files(&debian()).is_ok());
     let error = bundle.verified_guest_files(&debian()).expect_err("damaged");
     assert!(matches!(error.problem, Problem::BadChecksum { .. }), "{error}");
 }
 
 #[test]
-fn a_guest_without_its_file_keeps_nobody_from_running() {
+fn a_guest_without_its_file_keeps_no_other_from_running() {
     let lost = GuestConfig { name: "lost".to_string(), kernel: "vmlinux".to_string(), ..debian() };
     let bytes = write::build(HOST, vec![lost.clone(), debian()], &FILES).expect("good");
     let bundle = Bundle::parse(&bytes).expect("good");
@@ -122,7 +122,7 @@ fn too_many_guests_are_refused() {
 pub(super) const VERSION_AT: usize = 110 + 10 + 4;
 
 #[test]
-fn a_manifest_that_says_nothing_newer_can_be_read_by_release_0_1_0() {
+fn a_manifest_with_no_newer_entry_can_be_read_by_release_0_1_0() {
     let bytes = sample();
     assert_eq!(bytes[VERSION_AT..][..2], OLDEST_MANIFEST_VERSION.to_le_bytes());
 }
@@ -138,7 +138,7 @@ fn what_version_5_adds_is_read() {
     }
 }
 
-/// The sample's guest with PCI functions of the host.
+/// Returns the sample's guest with PCI functions of the host.
 fn with_functions(selectors: &[(&str, bool)]) -> GuestConfig {
     let function = |&(selector, without_reset): &(&str, bool)| AssignedConfig {
         selector: selector.to_string(),
@@ -159,7 +159,7 @@ fn functions_of_the_host_are_read_guest_by_guest() {
     assert_eq!(Bundle::parse(&bytes).expect("good").manifest().guests, guests);
 }
 
-/// The sample's guest with virtio devices.
+/// Returns the sample's guest with virtio devices.
 fn with_virtio(rng: bool, console: bool) -> GuestConfig {
     GuestConfig { virtio: VirtioDevices { rng, console }, ..debian() }
 }
@@ -175,7 +175,7 @@ fn what_version_6_adds_is_read_guest_by_guest() {
     }
 }
 
-/// The sample's guest with a function and the global system interrupt of its line.
+/// Returns the sample's guest with a function and the global system interrupt of its line.
 fn with_line(gsi: Option<u32>) -> GuestConfig {
     let mut guest = with_functions(&[("01:00.0", false), ("02:00.0", true)]);
     guest.functions[1].gsi = gsi;
@@ -280,7 +280,7 @@ fn a_file_that_is_no_bundle_is_refused_by_its_first_bytes() {
     assert_eq!(problem(&archive_of_another()), Problem::NoManifest);
 }
 
-/// A cpio archive that begins with another file, as an initramfs does.
+/// Returns a cpio archive that begins with another file, as an initramfs does.
 fn archive_of_another() -> Vec<u8> {
     let mut bytes = Vec::new();
     write::append(&mut bytes, "init", b"#!/bin/sh");

@@ -5,12 +5,12 @@
 //!
 //! Numbers are little endian.
 //!
-//! | at | bytes | what |
+//! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 8 | `BatonEnd` |
 //! | 8 | 4 | version |
 //! | 12 | 4 | bytes of all of it, checksum included |
-//! | 16 | 8 | when, in nanoseconds since the host started |
+//! | 16 | 8 | time of the end, in nanoseconds since the host started |
 //! | 24 | 4 | CPU |
 //! | 28 | 4 | return addresses that are known, at most 24 |
 //! | 32 | 4 | 1 if the registers are known, else 0 |

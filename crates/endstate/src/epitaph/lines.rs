@@ -42,7 +42,7 @@ impl fmt::Display for Row<'_> {
     }
 }
 
-/// Text whose control characters are shown, not obeyed.
+/// Text with its control characters escaped.
 struct Escaped<'a>(&'a str);
 
 impl fmt::Display for Escaped<'_> {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The epitaph: a record that a host which ends leaves in memory for the next one.
 //!
-//! A warm restart keeps memory; a reset through the firmware mostly does, and where it does not, the checksum states
-//! this. What is found there is untrusted input: [`Epitaph::read`] checks every field, and what is shown of it moves no
+//! A warm restart keeps memory; a reset through the firmware mostly does, and where it does not, the checksum shows it.
+//! The bytes found there are untrusted input: [`Epitaph::read`] checks every field, and no text shown of it moves a
 //! cursor.
 
 mod format;

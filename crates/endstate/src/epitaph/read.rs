@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading an epitaph: any bytes at all may be there.
+//! Reading an epitaph from memory that may hold any bytes.
 
 use core::fmt;
 
@@ -32,14 +32,14 @@ pub struct Epitaph<'a> {
 /// The reason why some bytes hold no epitaph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// Nobody has left one.
+    /// No host has left one.
     None,
     /// Its format is of another version.
     Version {
         /// The value found.
         found: u32,
     },
-    /// Its length is none that it can have.
+    /// Its length is not a possible one.
     Length {
         /// The value found.
         found: u32,
@@ -67,7 +67,7 @@ impl fmt::Display for Damage {
 impl core::error::Error for Damage {}
 
 impl<'a> Epitaph<'a> {
-    /// The epitaph at the beginning of `bytes`.
+    /// Reads the epitaph at the beginning of `bytes`.
     pub fn read(bytes: &'a [u8]) -> Result<Self, Damage> {
         if bytes.len() < at::TEXT + CHECKSUM_BYTES || bytes[..MAGIC.len()] != MAGIC {
             return Err(Damage::None);
@@ -86,7 +86,7 @@ impl<'a> Epitaph<'a> {
         Self::fields(&bytes[..content]).ok_or(Damage::Fields)
     }
 
-    /// Its bytes, of which the checksum is right, without it; `None` where one field contradicts another.
+    /// Reads an epitaph from bytes with a valid checksum, given without it; `None` where one field contradicts another.
     fn fields(bytes: &'a [u8]) -> Option<Self> {
         let (host_version, rest) = text(&bytes[at::TEXT..], bytes, at::HOST_VERSION_BYTES, MAX_HOST_VERSION_BYTES)?;
         let (reason, rest) = text(rest, bytes, at::REASON_BYTES, MAX_REASON_BYTES)?;
@@ -109,7 +109,7 @@ impl<'a> Epitaph<'a> {
     }
 }
 
-/// The text at the beginning of `rest` whose length stands in the header at `length_at`, and what follows it.
+/// Returns the text at the beginning of `rest`, with its length from the header at `length_at`, and the bytes after it.
 fn text<'a>(rest: &'a [u8], header: &[u8], length_at: usize, max: usize) -> Option<(&'a str, &'a [u8])> {
     let bytes = u32_at(header, length_at) as usize;
     let (text, rest) = rest.split_at_checked(bytes).filter(|_| bytes <= max)?;

@@ -39,7 +39,7 @@ fn lines_of(epitaph: &Epitaph<'_>) -> Vec<String> {
     lines
 }
 
-/// Makes the checksum right for what is there.
+/// Writes the right checksum for the bytes.
 fn seal(page: &mut [u8]) {
     let length = u32::from_le_bytes(page[12..16].try_into().unwrap()) as usize;
     let checksum = CHECKSUM.checksum(&page[..length - 4]);

@@ -25,14 +25,14 @@ const BUSY: u8 = 4;
 pub struct Block(AtomicU8);
 
 impl Default for Block {
-    /// Nothing is written.
+    /// Returns a block of which nothing is written.
     fn default() -> Self {
         Self(AtomicU8::new(Content::Absent as u8))
     }
 }
 
 impl Block {
-    /// Takes the block for writing, from whatever it is; waits for another writer, who only writes.
+    /// Takes the block for writing, in any state; waits for another writer, which only writes.
     pub(super) fn claim(&self) -> Content {
         loop {
             let now = self.content();
@@ -51,7 +51,7 @@ impl Block {
         self.0.compare_exchange(from as u8, BUSY, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// The writer is done.
+    /// Ends the writer's claim.
     pub(super) fn release(&self, content: Content) {
         self.0.store(content as u8, Ordering::Release);
     }

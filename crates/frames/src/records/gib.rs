@@ -12,14 +12,14 @@ use crate::state::FrameState;
 const GIB_BLOCKS: usize = (PageSize::Gib1.bytes() / BLOCK_BYTES) as usize;
 
 impl Zone<'_> {
-    /// The first block of the 1 GiB frame that this block is in, if the zone has all of it.
+    /// Returns the first block of the 1 GiB frame that this block is in, if the zone has all of it.
     fn gib_of(&self, number: usize) -> Option<usize> {
         let first_block = (self.base().0 / BLOCK_BYTES) as usize;
         let first = number.checked_sub((first_block + number) % GIB_BLOCKS)?;
         (first + GIB_BLOCKS <= self.blocks()).then_some(first)
     }
 
-    /// Returns where the 1 GiB frame ends whose first block this is; `None` if it is none's.
+    /// Returns the end of the 1 GiB frame that begins with this block; `None` if none does.
     pub(super) fn end_of_gib(&self, number: usize) -> Option<usize> {
         self.gib_of(number).filter(|first| *first == number).map(|first| first + GIB_BLOCKS)
     }
@@ -39,8 +39,8 @@ impl Zone<'_> {
         written
     }
 
-    /// Before a block changes hands by itself: if it is part of a whole 1 GiB frame, each of that one's 2 MiB frames
-    /// gets a first record. Returns how many were written.
+    /// Splits a huge frame before a block changes hands by itself: if it is part of a whole 1 GiB frame, each of that
+    /// one's 2 MiB frames gets a first record. Returns how many were written.
     pub(super) fn split_gib(&self, number: usize) -> u64 {
         let is_part = |block: &Block| block.content() == Content::WholeGib;
         let (Some(first), true) = (self.gib_of(number), self.block_slice(number..number + 1).iter().all(is_part))

@@ -9,7 +9,7 @@ use crate::sync::{AtomicU64, Ordering};
 pub const RECORD_BYTES: u64 = 64;
 const WORDS: usize = 8;
 
-/// One frame's record: who has it, on which node it is, and where the run of frames begins that it changed hands with.
+/// One frame's record: its owner, its node, and the start of the run of frames with which its owner was set.
 /// The rest of the line is zero.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -18,7 +18,7 @@ pub struct Record([AtomicU64; WORDS]);
 const _: () = assert!(cfg!(test) || size_of::<Record>() as u64 == RECORD_BYTES);
 
 impl Default for Record {
-    /// One that nobody has written: its content does not matter.
+    /// Returns one that was not written: its content does not matter.
     fn default() -> Self {
         Self(core::array::from_fn(|_| AtomicU64::new(u64::MAX)))
     }
@@ -40,12 +40,12 @@ impl Record {
         h.store(0, Ordering::Relaxed);
     }
 
-    /// The owner of a frame.
+    /// Returns the owner of a frame.
     pub(super) fn state(&self) -> FrameState {
         FrameState::from_number(self.0[0].load(Ordering::Relaxed) as u8)
     }
 
-    /// The number of the first frame of its run.
+    /// Returns the number of the first frame of its run.
     #[cfg(test)]
     pub(super) fn head(&self) -> u64 {
         self.0[1].load(Ordering::Relaxed)

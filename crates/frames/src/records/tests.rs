@@ -35,7 +35,7 @@ impl Pair {
         before
     }
 
-    /// An idle CPU writes the block, if nobody has; returns whether it was written here.
+    /// Writes the block as an idle CPU, if it is not written; returns whether it was written here.
     fn write_absent(&self) -> bool {
         let is_mine = self.block.claim_absent();
         if is_mine {

@@ -32,19 +32,19 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Of this stretch.
+    /// Returns the shape of this stretch.
     pub fn of(range: PhysRange) -> Self {
         let base = range.start().align_down(BLOCK_BYTES);
         let records = ((range.end().0 - base.0) / PAGE_BYTES) as usize;
         Self { records, blocks: records.div_ceil(BLOCK_RECORDS) }
     }
 
-    /// Bytes of the records, which come first.
+    /// Returns the number of bytes of the records, which come first.
     pub fn record_bytes(self) -> u64 {
         self.records as u64 * RECORD_BYTES
     }
 
-    /// Bytes of both.
+    /// Returns the number of bytes of records and blocks.
     pub fn bytes(self) -> u64 {
         self.record_bytes() + self.blocks as u64
     }
@@ -60,8 +60,8 @@ pub struct Zone<'m> {
 }
 
 impl<'m> Zone<'m> {
-    /// The records for `range`, as many as its [`Shape`] says, with any content, and its blocks,
-    /// nothing of which is written; `None` if there are too few.
+    /// Creates a zone of the records for `range`, as many as its [`Shape`] states, with any content, and its unwritten
+    /// blocks; `None` if there are too few.
     pub fn new(range: PhysRange, node: Node, records: &'m [Record], blocks: &'m [Block]) -> Option<Self> {
         let shape = Shape::of(range);
         let (records, blocks) = (records.get(..shape.records)?, blocks.get(..shape.blocks)?);
@@ -123,7 +123,7 @@ impl<'m> Zone<'m> {
         written
     }
 
-    /// Writes a block that nobody has written, of which all is free; returns how many records.
+    /// Writes an unwritten block, of which all is free; returns how many records.
     pub(super) fn write_absent(&self, number: usize) -> u64 {
         let Some(block) = self.blocks.get(number).filter(|block| block.claim_absent()) else { return 0 };
         let all = number * BLOCK_RECORDS..(number + 1) * BLOCK_RECORDS;
@@ -157,12 +157,12 @@ impl<'m> Zone<'m> {
         ((address.0 - self.base().0) / PAGE_BYTES) as usize
     }
 
-    /// The address that the first record is about.
+    /// Returns the address that the first record is about.
     pub(super) fn base(&self) -> PhysAddr {
         self.range.start().align_down(BLOCK_BYTES)
     }
 
-    /// The number of the frame with this record.
+    /// Returns the number of the frame with this record.
     pub(super) fn frame(&self, index: usize) -> u64 {
         self.base().0 / PAGE_BYTES + index as u64
     }

@@ -84,7 +84,7 @@ fn what_a_guest_has_kept_is_its_own_and_comes_back_as_any_guests() {
     frames.keep_for_guest(kept).expect("there is room");
     assert_eq!(frames.state_of(kept.start()), FrameState::Guest);
     assert_eq!(frames.free_bytes(), free - 4 * MIB);
-    assert!(frames.claim(kept).is_err(), "it is somebody's");
+    assert!(frames.claim(kept).is_err(), "it has an owner");
     frames.free_from_guest(FrameRange::adopt(kept).expect("whole frames")).expect("it is a guest's");
     assert_eq!((frames.free_bytes(), frames.tainted_bytes()), (free, 4 * MIB));
 }
@@ -121,7 +121,7 @@ fn a_guest_gets_clean_memory_where_there_is_some_and_clears_the_rest() {
     while let Some(piece) = frames.begin_scrub(5 * MIB) {
         frames.end_scrub(piece).unwrap();
     }
-    // The first piece has not come back: its frame is nobody's.
+    // The first piece was not put back: its frame has no owner.
     assert_eq!(frames.clean_bytes(), 16 * MIB - 4096);
     let second = frames.allocate_for_guest(8 * MIB, PageSize::Mib2, None).unwrap();
     assert!(second.dirty.is_empty() && place.contains_range(second.range.range()));
@@ -166,7 +166,7 @@ fn a_damaged_frame_is_retired_when_its_owner_gives_it_back() {
 }
 
 #[test]
-fn room_for_the_ledger_is_usable_and_taken_by_nobody() {
+fn room_for_the_ledger_is_usable_and_not_taken() {
     let usable = || [range(0, 640 * KIB), range(MIB, 2 * MIB), range(3 * MIB, 64 * MIB)];
     let taken = [range(MIB + 100, MIB + 200), range(3 * MIB, 4 * MIB + 1)];
     let overlap = |room: PhysRange| taken.iter().find_map(|taken| taken.intersection(room));

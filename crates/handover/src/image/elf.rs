@@ -8,12 +8,12 @@ use object::read::elf::{FileHeader as _, ProgramHeader as _};
 use units::PAGE_BYTES;
 use zerocopy::FromBytes as _;
 
-use super::note::{NOTE_OWNER, NOTE_TYPE, Note, Said};
+use super::note::{NOTE_OWNER, NOTE_TYPE, Note, NoteTail};
 use crate::error::ImageError;
 
 /// Link address less the ELF file's physical address, for all but the code that runs before paging.
 pub const IMAGE_BASE: u64 = 0xffff_ffff_8000_0000;
-/// The ELF file's physical address of what goes to the slot's first byte.
+/// The ELF file's physical address of the slot's first byte.
 pub const LINKED_AT: u64 = 2 << 20;
 /// The most memory that an image may want.
 pub const MAX_IMAGE_BYTES: u64 = 64 << 20;
@@ -43,12 +43,12 @@ pub(super) type Read = (ArrayVec<Segment, MAX_SEGMENTS>, NoteState);
 
 /// Progress of the search for the note.
 pub(super) enum NoteState {
-    /// There is none in what has been read.
+    /// There is none in the bytes that have been read.
     Missing,
     /// It lies behind the bytes that are there.
     Ahead,
-    /// The note, and what stands behind it.
-    Found(Note, Said),
+    /// The note, and the fields behind it.
+    Found(Note, NoteTail),
 }
 
 pub(super) fn read_header(bytes: &[u8]) -> Result<&FileHeader64<Endianness>, ImageError> {
@@ -147,7 +147,7 @@ fn find_note(program: &ProgramHeader64<Endianness>, bytes: &[u8], file_bytes: u6
     while let Some(note) = notes.next().map_err(damaged)? {
         if note.name() == NOTE_OWNER && note.n_type(endian) == NoteType(NOTE_TYPE) {
             let (note, more) = Note::read_from_prefix(note.desc()).map_err(|_| ImageError::BadNote)?;
-            return Ok(NoteState::Found(note, Said::read(more)));
+            return Ok(NoteState::Found(note, NoteTail::read(more)));
         }
     }
     Ok(NoteState::Missing)

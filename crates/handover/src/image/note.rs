@@ -12,10 +12,9 @@ use crate::state::DeviceKind;
 pub const NOTE_OWNER: &[u8] = b"Baton";
 /// The type of the note.
 pub const NOTE_TYPE: u32 = 1;
-/// Bytes of the text behind the note that says which build an image is, padded with zeroes. Images of old may lack
-/// it.
+/// Bytes of the text behind the note that names an image's build, padded with zeroes. Images of old may lack it.
 pub const BUILD_TEXT_BYTES: usize = 24;
-/// The version that images know whose note names none.
+/// The version that images know if their note names none.
 const FIRST_TRIAL_VERSION: u32 = 1;
 /// The security version of images built from this source. A release that closes a hole raises it: a host refuses images
 /// whose number is lower than its own (`seal::Floor`). It lies in the image, so the seal's digest and signature cover
@@ -47,8 +46,9 @@ const FIRST_NEWEST_SECTION: u32 = Kind::Ports as u32;
 #[repr(C)]
 pub struct Note {
     /// Virtual address of its warm entry: 64-bit mode, RDI the record's physical address, on the page tables of
-    /// [`crate::layout::SwitchPages::root`], without a stack. RSI is 0, and interrupts are off; or, in an update, it is
-    /// the address of the CPU's page (`update::trial`), and interrupts are open and lead back to the old image.
+    /// [`crate::layout::SwitchPages::root`], without a stack. RSI is 0, and interrupts are disabled; or, in an update,
+    /// it is the address of the CPU's page (`update::trial`), and interrupts are enabled and lead back to the old
+    /// image.
     pub entry: U64,
     /// The oldest hand-over version that it reads.
     pub oldest: U32,
@@ -67,7 +67,7 @@ impl Note {
 
 /// The fields behind the note.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Said {
+pub(super) struct NoteTail {
     pub(super) build: ArrayString<BUILD_TEXT_BYTES>,
     pub(super) trial_version: u32,
     pub(super) security_version: u32,
@@ -76,8 +76,8 @@ pub(super) struct Said {
     pub(super) newest_section: u32,
 }
 
-impl Said {
-    /// Reads what the bytes behind the note hold of it.
+impl NoteTail {
+    /// Reads the fields from the bytes behind the note.
     pub(super) fn read(more: &[u8]) -> Self {
         let build = more.get(..BUILD_TEXT_BYTES).map(unpadded).and_then(|text| ArrayString::from(text).ok());
         let number = |place: usize| {

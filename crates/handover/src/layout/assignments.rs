@@ -12,7 +12,7 @@ pub const MAX_ASSIGNMENTS: usize = 256;
 
 plain! {
     /// An assignment of a PCI function that differs from the guests' configurations: the operator has changed it since
-    /// the host started. It names the guest, whose number is the bundle's.
+    /// the host started. It holds the guest's name and not its number, which depends on the bundle.
     pub struct Assignment since 4 {
         /// The guest's name in the bundle.
         pub guest: [u8; GUEST_NAME_BYTES] as "text",

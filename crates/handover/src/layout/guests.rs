@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests in the record: who they are, which memory is theirs, and where their state is put at the last moment.
+//! Guests in the record: their identity, their memory, and where their state is put at the last moment.
 
 use zerocopy::little_endian::{U32, U64};
 
@@ -89,7 +89,7 @@ numbered! {
         Failed = 4,
         /// Its kernel has panicked.
         Panicked = 5,
-        /// One of its CPUs spins with interrupts off.
+        /// One of its CPUs spins with interrupts disabled.
         Hung = 6,
     }
 
@@ -109,9 +109,9 @@ flags! {
         HAS_RUN = 0,
         /// Its vCPUs stand still.
         STANDS_STILL = 1,
-        /// It has reported that it panicked, and is not listened to when it says so again.
+        /// It has reported that it panicked; further reports are ignored.
         HAS_REPORTED = 2,
-        /// Its vCPUs stand still for somebody who reads it, and go on once nobody does.
+        /// Its vCPUs stand still for a client that reads its state, and go on once no client does.
         IS_HELD = 3 since 4,
     }
 }

@@ -35,9 +35,9 @@ numbered! {
 
     /// Time of the new image's check.
     pub enum CheckPolicy since 2 {
-        /// When it was staged, and once more while no guest ran.
+        /// At staging, and once more while no guest ran.
         Sha256 = 1,
-        /// When it was staged; it was write-protected from then on.
+        /// At staging; the image was write-protected from then on.
         Early = 2,
         /// Never.
         None = 3,

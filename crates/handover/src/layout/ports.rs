@@ -11,8 +11,8 @@ pub const MAX_PORTS: usize = 512;
 pub const DROP_REASONS: usize = 10;
 
 plain! {
-    /// What has passed a port of a network between guests. A reader that does not know networks cannot go on with
-    /// guests that are on one: it refuses the record.
+    /// Traffic that has passed a port of a network between guests. A reader that does not know networks cannot go on
+    /// with guests that are on one: it refuses the record.
     pub struct PortCounters since 4 {
         /// The network's place in the bundle.
         pub network: U32 as "number",

@@ -77,7 +77,7 @@ impl<'a> Record<'a> {
         refuse_first(Kind::Blocks, number, &checks)
     }
 
-    /// Pieces rise without overlapping, lie in usable memory, and are nobody else's.
+    /// Checks that pieces rise without overlapping, lie in usable memory, and belong to no other owner.
     fn check_memory(&self) -> Result<(), RecordError> {
         let mut end = PhysAddr(0);
         for memory in self.guest_memory.iter() {

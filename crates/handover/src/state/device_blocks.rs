@@ -105,7 +105,8 @@ plain! {
         pub bar_addresses: [U64; 6] as "address",
         /// Bytes or ports of each range; 0 for none.
         pub bar_bytes: [U64; 6] as "bytes",
-        /// What each range is: 0 none, 1 ports, 2 memory below 4 GiB, 3 memory anywhere, 4 the same and prefetchable.
+        /// The kind of each range: 0 none, 1 ports, 2 memory below 4 GiB, 3 memory anywhere, 4 the same and
+        /// prefetchable.
         pub bar_kinds: [u8; 6] as "number",
         /// MSI vectors as a power of two, and one more; 0 without MSI.
         pub msi: u8 as "number",

@@ -10,7 +10,7 @@ plain! {
     /// A guest's console: bytes that wait. Behind this come those that the guest has written, then those that were
     /// typed.
     pub struct Console since 2 {
-        /// Bytes that the guest has written and nobody has fetched.
+        /// Bytes that the guest has written and no client has fetched.
         pub output_bytes: U32 as "bytes",
         /// Bytes that were typed and the guest has not taken.
         pub input_bytes: U32 as "bytes",
@@ -29,7 +29,7 @@ plain! {
     pub struct Late since 2 {
         /// Times of the old image's steps; they replace the record's.
         pub stamps: Stamps as "piece",
-        /// The control channel's conversation; takes the place of the record's.
+        /// The state of the control channel's session; takes the place of the record's.
         pub control: Control as "piece",
     }
 }

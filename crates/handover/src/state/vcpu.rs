@@ -251,7 +251,7 @@ numbered! {
         Running = 1,
         /// It has halted and waits for an interrupt.
         Halted = 2,
-        /// It has halted with interrupts off.
+        /// It has halted with interrupts disabled.
         HaltedForGood = 3,
         /// It waits for a start-up interrupt.
         WaitingForStartup = 4,

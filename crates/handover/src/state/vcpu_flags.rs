@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Flags of what is saved of a vCPU.
+//! Flags of a vCPU's saved state.
 
 use crate::macros::flags;
 

@@ -101,7 +101,7 @@ plain! {
         pub offset: U64 as "bytes",
         /// Its place in the order of requests.
         pub sequence: U64 as "number",
-        /// What its reply must state.
+        /// The cookie that its reply must state.
         pub cookie: U64 as "number",
         /// How long it has waited.
         pub waited_ns: U64 as "ns",

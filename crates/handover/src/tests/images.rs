@@ -153,7 +153,7 @@ fn segments_that_share_bytes_of_the_file_are_refused() {
 }
 
 #[test]
-fn an_image_says_which_build_it_is_if_it_knows() {
+fn an_image_states_its_build_if_it_knows_it() {
     let mut elf = Elf::new();
     assert_eq!(Image::parse(&elf.bytes()).expect("good").build(), "");
     elf.build = Some(padded("a1b2c3"));

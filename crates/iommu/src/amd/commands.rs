@@ -39,17 +39,18 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// All translations of a domain.
+    /// Returns the command that drops all translations of a domain.
     pub(super) fn invalidate_domain(domain: DomainId) -> Self {
         Self::InvalidatePages { domain, operand: pages_operand(0, u64::MAX) }
     }
 
-    /// The translations of a domain for these addresses, and for others where that takes no more commands.
+    /// Returns the command that drops a domain's translations of these addresses, and of others where that takes no
+    /// more commands.
     pub(super) fn invalidate_range(domain: DomainId, address: u64, bytes: u64) -> Self {
         Self::InvalidatePages { domain, operand: pages_operand(address, bytes) }
     }
 
-    /// Its two words.
+    /// Returns its two words.
     pub(super) fn encode(self) -> [u64; 2] {
         match self {
             // Bit 0: store the data.
@@ -64,9 +65,9 @@ impl Command {
     }
 }
 
-/// The second word of `INVALIDATE_IOMMU_PAGES`: one page, or the smallest naturally aligned block around the range,
-/// whose size is stated by the lowest zero bit of its address. PDE (bit 1) is always set, for tables may have been
-/// freed.
+/// Returns the second word of `INVALIDATE_IOMMU_PAGES`: one page, or the smallest naturally aligned block around the
+/// range. The lowest zero bit of the address states the block's size. PDE (bit 1) is always set, for tables may have
+/// been freed.
 fn pages_operand(address: u64, bytes: u64) -> u64 {
     const SIZE: u64 = 1 << 0;
     const DIRECTORIES: u64 = 1 << 1;
@@ -95,13 +96,13 @@ pub(super) struct CommandBuffer {
 }
 
 impl CommandBuffer {
-    /// An empty ring. The unit does not know of it yet.
+    /// Creates an empty ring. The unit does not know of it yet.
     pub(super) fn create(memory: &mut impl Memory) -> Result<Self, Problem> {
         let base = memory.allocate_piece(PIECE_BYTES).ok_or(Problem::OutOfMemory)?;
         Ok(Self { base, tail: 0, pending: 0, completion: 0 })
     }
 
-    /// The ring that the unit uses.
+    /// Adopts the ring that the unit uses.
     ///
     /// # Errors
     /// [`Problem::NotAdopted`] if it is none of [`CommandBuffer::create`]'s or lies outside of `is_ours`.
@@ -168,7 +169,7 @@ impl CommandBuffer {
         Ok(())
     }
 
-    /// A unit that has not answered before is not sent more than the ring holds.
+    /// Waits until the ring has space: a unit that has not answered is not sent more than the ring holds.
     fn wait_for_space<R: Registers>(&mut self, registers: &mut R) -> Result<(), Problem> {
         if self.pending + 1 < ENTRIES {
             return Ok(());
@@ -203,7 +204,7 @@ impl CommandBuffer {
     }
 }
 
-/// The number of commands that the unit has yet to fetch.
+/// Returns the number of commands that the unit has yet to fetch.
 fn pending(head: u64, tail: u64) -> u64 {
     (tail.wrapping_sub(head) % RING_BYTES) / COMMAND_BYTES
 }

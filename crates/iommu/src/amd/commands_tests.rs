@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The addresses that the second word of `INVALIDATE_IOMMU_PAGES` names: the first, and how many pages, as a logarithm.
+/// Returns the addresses that the second word of `INVALIDATE_IOMMU_PAGES` names: the first, and how many pages, as a
+/// logarithm.
 fn named(operand: u64) -> (u64, u32) {
     let order = if operand & 1 == 0 { 0 } else { (operand >> 12).trailing_ones() + 1 };
     ((operand >> 12).checked_shr(order).unwrap_or(0).checked_shl(order).unwrap_or(0) << 12, order)

@@ -3,8 +3,8 @@
 //!
 //! The first half of an entry is about memory, the second about interrupts. Each is replaced in one access of 128 bits,
 //! which the specification asks for (section 2.2.2.2), and is complete on its own: the unit never reads a half-written
-//! one. Entries stay valid (V, TV) from the first to the last, with IV in all but those of requesters whose interrupts
-//! pass; a blocked function's refuses everything.
+//! one. Entries stay valid (V, TV) from the first to the last, with IV in all but those of requesters with interrupts
+//! that pass; a blocked function's refuses everything.
 
 use units::PhysAddr;
 
@@ -15,18 +15,18 @@ const ENTRY_BYTES: u64 = 32;
 const HALF_BYTES: u64 = 16;
 const PAGE: u64 = 4096;
 
-/// What a requester may do with memory: the first half.
+/// A requester's access to memory: the first half of its entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     /// Nothing.
     Nothing,
     /// Nothing, and what is refused is not logged (SA).
     Stopped,
-    /// What the domain with this top table maps.
+    /// The memory that the domain with this top table maps.
     Domain(DomainId, PhysAddr),
 }
 
-/// What becomes of a requester's fixed and arbitrated interrupts: the second half.
+/// The treatment of a requester's fixed and arbitrated interrupts: the second half of its entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Remapping {
     /// They are refused.
@@ -36,7 +36,7 @@ pub(super) enum Remapping {
     /// They pass as they are, by a clear IV. IntCtl 01b means the same, but QEMU's unit (7.2, 10.0) sends vector 0 for
     /// it.
     Passed,
-    /// They are looked up in the table at this address, of two to the power of this many entries.
+    /// They are remapped by the table at this address, of two to the power of this many entries.
     Table(PhysAddr, u8),
 }
 
@@ -106,8 +106,8 @@ impl Remapping {
     }
 }
 
-/// What firmware asks for a requester (IVHD, section 5.2.2.2, "DTE setting"): INIT, external interrupts and NMI pass in
-/// bits 0 to 2, LINT0 and LINT1 in bits 6 and 7; SysMgt in bits 4 and 5.
+/// Firmware's settings for a requester (IVHD, section 5.2.2.2, "DTE setting"): INIT, external interrupts and NMI pass
+/// in bits 0 to 2, LINT0 and LINT1 in bits 6 and 7; SysMgt in bits 4 and 5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FirmwareFlags(pub(super) u8);
 
@@ -131,7 +131,7 @@ pub(super) struct DeviceTable {
 }
 
 impl DeviceTable {
-    /// A table for the requesters up to `highest`, all of them blocked.
+    /// Creates a table for the requesters up to `highest`, all of them blocked.
     pub(super) fn create(memory: &mut impl Memory, highest: u16) -> Result<Self, Problem> {
         let bytes = ((u64::from(highest) + 1) * ENTRY_BYTES).next_power_of_two().max(PAGE);
         let base = memory.allocate_piece(bytes).ok_or(Problem::OutOfMemory)?;
@@ -143,7 +143,7 @@ impl DeviceTable {
         Ok(table)
     }
 
-    /// The table that the unit uses.
+    /// Adopts the table that the unit uses.
     ///
     /// # Errors
     /// [`Problem::NotAdopted`] if it does not reach to `highest` or does not lie in `is_ours`.
@@ -176,12 +176,12 @@ impl DeviceTable {
         registers.write64(DEVICE_TABLE_BASE, self.base.0 | (self.bytes / PAGE - 1));
     }
 
-    /// The highest requester that has an entry.
+    /// Returns the highest requester that has an entry.
     pub(super) fn highest(&self) -> u16 {
         (self.bytes / ENTRY_BYTES - 1) as u16
     }
 
-    /// What a requester reaches.
+    /// Returns the memory that a requester reaches.
     pub(super) fn reach(&self, memory: &impl Memory, requester: u16) -> Reach {
         let at = self.entry(requester);
         Reach::decode([memory.read_word(at), memory.read_word(PhysAddr(at.0 + 8))])
@@ -192,7 +192,7 @@ impl DeviceTable {
         memory.write_pair(self.entry(requester), reach.encode());
     }
 
-    /// What becomes of a requester's interrupts.
+    /// Returns the treatment of a requester's interrupts.
     pub(super) fn remapping(&self, memory: &impl Memory, requester: u16) -> Remapping {
         Remapping::decode(memory.read_word(PhysAddr(self.entry(requester).0 + HALF_BYTES)))
     }

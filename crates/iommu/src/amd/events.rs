@@ -23,7 +23,7 @@ pub enum Event {
     Fault(Fault),
     /// The unit refuses a command, and takes none any more: a defect of the host or of the unit.
     BadCommand {
-        /// Where the command is.
+        /// Address of the command.
         at: PhysAddr,
         /// It could not be read.
         is_hardware: bool,
@@ -65,7 +65,7 @@ mod flag {
 
 impl Event {
     /// Returns what a log entry of a unit of this segment states. Of an interrupt, the address is the message's. RW is
-    /// defined for a page that is present only: of other refused writes a unit may say that they were reads.
+    /// defined for a page that is present only: a unit may report other refused writes as reads.
     pub(super) fn decode(segment: u16, [first, address]: [u64; 2]) -> Self {
         let source = Bdf::of_requester(segment, first as u16);
         let code = (first >> 60) as u8;
@@ -111,13 +111,13 @@ pub(super) struct EventLog {
 }
 
 impl EventLog {
-    /// An empty log. The unit does not know of it yet.
+    /// Creates an empty log. The unit does not know of it yet.
     pub(super) fn create(memory: &mut impl Memory, segment: u16) -> Result<Self, Problem> {
         let base = memory.allocate_piece(RING_BYTES).ok_or(Problem::OutOfMemory)?;
         Ok(Self { base, segment })
     }
 
-    /// The log that the unit uses.
+    /// Adopts the log that the unit uses.
     ///
     /// # Errors
     /// [`Problem::NotAdopted`] if it is none of [`EventLog::create`]'s or lies outside of `is_ours`.
@@ -195,8 +195,8 @@ impl EventLog {
     }
 }
 
-/// The words of an event, which are cleared for the next lap: the tail may be seen before them. `None` if they do not
-/// come.
+/// Takes the words of an event, and clears them for the next lap: the tail may be seen before them. `None` if they
+/// do not come.
 fn take(registers: &mut impl Registers, memory: &mut impl Memory, at: PhysAddr) -> Option<[u64; 2]> {
     let second = PhysAddr(at.0 + 8);
     for _ in 0..EVENT_WAIT_US {

@@ -7,13 +7,13 @@ use units::PhysAddr;
 /// Entries of AMD-Vi's I/O page tables. Each states the level of the table that it points to, 0 for a page. Rights are
 /// those of all entries on the way, so that an entry for a table has both.
 ///
-/// Pages are mapped "force coherent": accesses snoop the CPUs' caches, whatever the device asks for.
+/// Pages are mapped "force coherent": accesses snoop the CPUs' caches, for all attributes of the request.
 #[derive(Clone, Copy, Debug)]
 pub enum AmdFormat {}
 
 /// PR.
 const PRESENT: u64 = 1 << 0;
-/// Where the level of the next table stands, in bits 9 to 11.
+/// Position of the next table's level, in bits 9 to 11.
 const NEXT_LEVEL_SHIFT: u32 = 9;
 const NEXT_LEVEL: u64 = 0b111 << NEXT_LEVEL_SHIFT;
 /// Bits 12 to 51: the physical address.
@@ -36,8 +36,8 @@ impl Format for AmdFormat {
         (frame.0 & ADDRESS) | PRESENT | FORCE_COHERENT | READ | write
     }
 
-    /// An entry that skips levels, or maps a page of another size than its level's, counts as absent: no entry here is
-    /// so.
+    /// Decodes an entry. One that skips levels, or maps a page of another size than its level's, counts as absent: no
+    /// entry here is so.
     fn decode(entry: u64, level: u8) -> Entry {
         let address = PhysAddr(entry & ADDRESS);
         let next = ((entry & NEXT_LEVEL) >> NEXT_LEVEL_SHIFT) as u8;

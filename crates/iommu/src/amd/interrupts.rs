@@ -9,7 +9,7 @@ use units::{PAGE_BYTES, PhysAddr};
 
 use crate::{Interrupt, Memory, Message, Problem};
 
-/// Interrupts of one requester. An entry's number has 11 bits, of which units use nine unless they say more
+/// Interrupts of one requester. An entry's number has 11 bits, of which units use nine unless they report more
 /// (NumIntRemapSup): bits 8 to 10 of an interrupt's data were once its delivery mode.
 pub const MOST_INTERRUPTS: u16 = 512;
 
@@ -17,10 +17,10 @@ pub const MOST_INTERRUPTS: u16 = 512;
 const ENABLED: u64 = 1 << 0;
 /// RqEoi: the interrupt is level-triggered.
 const REQUEST_EOI: u64 = 1 << 5;
-/// Where messages to CPUs go.
+/// Address of messages to CPUs.
 const MESSAGE_ADDRESS: u64 = 0xfee0_0000;
 
-/// How entries look.
+/// The format of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryFormat {
     /// 32 bits, destinations of 8 bits.
@@ -57,7 +57,7 @@ impl EntryFormat {
         }
     }
 
-    /// The interrupt of an entry; `None` if it is closed. Destinations have the bits that the format has.
+    /// Returns the interrupt of an entry; `None` if it is closed. Destinations have the bits that the format has.
     fn decode(self, [first, second]: [u64; 2]) -> Option<Interrupt> {
         let near = (first >> 8) as u32;
         let (vector, destination) = match self {
@@ -79,7 +79,7 @@ pub(super) struct InterruptTable {
 }
 
 impl InterruptTable {
-    /// A table of at least `count` entries, all of them closed.
+    /// Creates a table of at least `count` entries, all of them closed.
     pub(super) fn create(memory: &mut impl Memory, count: u16, format: EntryFormat) -> Result<Self, Problem> {
         let length = count.next_power_of_two().trailing_zeros() as u8;
         let mut table = Self { at: PhysAddr(0), length, format };
@@ -92,12 +92,13 @@ impl InterruptTable {
         memory.free_piece(self.at, self.bytes());
     }
 
-    /// Bytes of a table with every entry that a requester could name: QEMU's unit does not compare with the length.
+    /// Returns the number of bytes of a table with every entry that a requester could name: QEMU's unit does not
+    /// compare with the length.
     fn bytes(self) -> u64 {
         (self.format.bytes() * u64::from(MOST_INTERRUPTS)).max(PAGE_BYTES)
     }
 
-    /// Replaces an entry, whose index is within the table.
+    /// Replaces an entry. `index` is within the table.
     pub(super) fn set(self, memory: &mut impl Memory, index: u16, interrupt: Option<Interrupt>) -> Result<(), Problem> {
         interrupt.map_or(Ok(()), |interrupt| self.format.check(interrupt))?;
         let value = interrupt.map_or([0, 0], |interrupt| self.format.encode(interrupt));
@@ -112,7 +113,7 @@ impl InterruptTable {
         Ok(())
     }
 
-    /// The interrupt of an entry, whose index is within the table; `None` if it is closed.
+    /// Returns the interrupt of an entry, `None` if it is closed. `index` is within the table.
     pub(super) fn get(self, memory: &impl Memory, index: u16) -> Option<Interrupt> {
         let at = self.entry(index);
         self.format.decode(match self.format {
@@ -129,12 +130,12 @@ impl InterruptTable {
     }
 }
 
-/// The word in which an entry of 32 bits is, and the number of its first bit.
+/// Returns the word in which an entry of 32 bits is, and the number of its first bit.
 fn half(at: PhysAddr) -> (PhysAddr, u64) {
     (PhysAddr(at.0 & !0b111), (at.0 & 0b111) * 8)
 }
 
-/// The message that names this entry.
+/// Returns the message that names this entry.
 pub(super) fn message(index: u16) -> Message {
     Message { address: MESSAGE_ADDRESS, data: u32::from(index) }
 }

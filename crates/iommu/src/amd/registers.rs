@@ -28,7 +28,7 @@ pub(super) const STATUS: u32 = 0x2020;
 
 /// Bits 12 to 51 of a register that holds an address.
 pub(super) const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
-/// Where the number of a ring's entries stands in its base register, as a logarithm.
+/// Position of the number of a ring's entries in its base register, as a logarithm.
 const RING_SIZE_SHIFT: u32 = 56;
 
 /// Bits of the control register.
@@ -59,7 +59,7 @@ pub(super) mod status {
     pub(in crate::amd) const COMMANDS_RUN: u64 = 1 << 4;
 }
 
-/// What a unit can do, of what matters here.
+/// The capabilities of a unit that this driver uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Features {
     /// XTSup.
@@ -120,7 +120,7 @@ pub(super) fn read_pointer(
     Ok(value)
 }
 
-/// The value of a base register for a ring of entries of 16 bytes.
+/// Returns the value of a base register for a ring of entries of 16 bytes.
 pub(super) fn ring_base(address: u64, ring_bytes: u64) -> u64 {
     let entries = ring_bytes / 16;
     (address & ADDRESS) | u64::from(entries.trailing_zeros()) << RING_SIZE_SHIFT

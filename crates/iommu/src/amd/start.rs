@@ -16,7 +16,7 @@ use crate::{DomainId, Memory, Problem, Registers, wait_for};
 pub struct Requester {
     /// Bus, device and function as the unit sees them.
     pub requester: u16,
-    /// What firmware asks for it: the IVHD entry's "DTE setting" (section 5.2.2.2).
+    /// Firmware's settings for it: the IVHD entry's "DTE setting" (section 5.2.2.2).
     pub flags: u8,
     /// Its interrupts pass as they are: an I/O APIC's or an HPET's.
     pub passes_interrupts: bool,
@@ -24,12 +24,12 @@ pub struct Requester {
     pub domain: Option<(DomainId, PhysAddr)>,
 }
 
-/// How a unit is to be taken over.
+/// The parameters for taking a unit over.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
     /// The PCI segment of its functions.
     pub segment: u16,
-    /// The highest requester behind it. The table may have entries for more; all that it has none for is refused.
+    /// The highest requester behind it. The table may have entries for more; a requester without an entry is refused.
     pub highest: u16,
     /// The flags of its IVHD (section 5.2.2.1): HtTunEn, PassPW, ResPassPW, Isoc in bits 0 to 3. Others are ignored.
     pub flags: u8,
@@ -47,7 +47,7 @@ const OTHER_LOGS: u64 = 1 << 13 | 1 << 15 | 1 << 28;
 const SEGMENTS: u64 = 0b111 << 34;
 
 impl Setup<'_> {
-    /// The bits of the control register for a unit in use, less those of [`format_bits`].
+    /// Returns the bits of the control register for a unit in use, less those of [`format_bits`].
     fn control(&self) -> u64 {
         let firmware = u64::from(self.flags);
         let firmware = (firmware & 1) << 1 | (firmware >> 1 & 0b11) << 8 | (firmware >> 3 & 1) << 11;
@@ -78,7 +78,7 @@ impl Setup<'_> {
     }
 }
 
-/// The bits of the control register for a format of interrupts.
+/// Returns the bits of the control register for a format of interrupts.
 fn format_bits(format: EntryFormat) -> u64 {
     match format {
         EntryFormat::Narrow => 0,
@@ -116,7 +116,7 @@ impl Unit {
     }
 
     /// Adopts a unit that an image before has left running. Nothing is written, neither to registers nor to memory.
-    /// `is_ours` states whether so many bytes from an address are memory that the host had for such tables.
+    /// `is_ours` states whether a range (address and bytes) is memory that the host had for such tables.
     ///
     /// # Errors
     /// [`Problem::NotAdopted`] with what is wrong, [`Problem::Absurd`], [`Problem::Lacks`].
@@ -207,7 +207,7 @@ impl Unit {
         self.commands.finish(registers, memory)
     }
 
-    /// Gives back the interrupt table of a requester, once the unit reads it no more.
+    /// Frees the interrupt table of a requester, once the unit has stopped reading it.
     fn free_interrupts(&self, memory: &mut impl Memory, requester: u16) {
         if let Remapping::Table(at, length) = self.table.remapping(memory, requester) {
             InterruptTable { at, length, format: self.format }.free(memory);
@@ -229,7 +229,7 @@ fn stop_logs(registers: &mut impl Registers) -> Result<(), Problem> {
     wait_for(registers, "stopping its other logs", |registers| registers.read64(STATUS) & OTHER_LOGS_RUN == 0)
 }
 
-/// The format of interrupts of a unit that is in use as [`Unit::take_over`] leaves it.
+/// Returns the format of interrupts of a unit that is in use as [`Unit::take_over`] leaves it.
 fn adopted_format(registers: &mut impl Registers) -> Result<EntryFormat, Problem> {
     let refused = |reason| Err(Problem::NotAdopted { reason });
     let value = read_present(registers, CONTROL, "Control")?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A unit: what is asked of it while it runs.
 //!
-//! What functions reach and send is kept in the unit's own tables only, so that an image that adopts the unit needs
-//! nothing else.
+//! The memory that functions reach, and the interrupts that they send, are kept in the unit's own tables only. An image
+//! that adopts the unit needs nothing else.
 
 use pci::Bdf;
 use units::PhysAddr;
@@ -18,7 +18,7 @@ use crate::{Domain, DomainId, Interrupt, Memory, Message, Problem, Registers};
 
 /// A unit that runs.
 ///
-/// A change that ends in [`Problem::NoAnswer`] is in the tables, but the unit may still go by what they said before:
+/// A change that ends in [`Problem::NoAnswer`] is in the tables, but the unit may still use their previous content:
 /// the caller must not reuse memory that the function reached.
 #[derive(Debug)]
 pub struct Unit {
@@ -75,7 +75,7 @@ impl Unit {
     /// until the function is attached.
     ///
     /// # Errors
-    /// As [`block`](Self::block)'s.
+    /// Those of [`block`](Self::block).
     pub fn stop<R: Registers, M: Memory>(
         &mut self,
         registers: &mut R,
@@ -93,7 +93,7 @@ impl Unit {
         Ok(self.table.reach(memory, self.requester(source)?) == Reach::Stopped)
     }
 
-    /// The domain to which a function is attached, by its number and its top table; `None` if it is blocked.
+    /// Returns the domain to which a function is attached, by its number and its top table; `None` if it is blocked.
     ///
     /// # Errors
     /// [`Problem::NotHere`].
@@ -174,7 +174,7 @@ impl Unit {
         self.commands.finish(registers, memory)
     }
 
-    /// Where a function's interrupt `index` goes; `None` if it is closed.
+    /// Returns the destination of a function's interrupt `index`; `None` if it is closed.
     ///
     /// # Errors
     /// [`Problem::NotHere`]; [`Problem::NoInterrupt`] if there is no such entry.
@@ -182,7 +182,7 @@ impl Unit {
         Ok(self.opened(memory, source, index)?.get(memory, index))
     }
 
-    /// What a function writes to send its interrupt `index`.
+    /// Returns the message that a function writes to send its interrupt `index`.
     ///
     /// # Errors
     /// [`Problem::NotHere`]; [`Problem::NoInterrupt`] if there is no such entry.
@@ -202,7 +202,7 @@ impl Unit {
         self.events.next(registers, memory)
     }
 
-    /// The table of a function's interrupts, which has this entry.
+    /// Returns the table of a function's interrupts, which has this entry.
     fn opened(&self, memory: &impl Memory, source: Bdf, index: u16) -> Result<InterruptTable, Problem> {
         match self.table.remapping(memory, self.requester(source)?) {
             Remapping::Table(at, length) if u32::from(index) < 1 << length => {

@@ -12,7 +12,7 @@ const HEADER_BYTES: u32 = 4;
 #[derive(Clone, Copy)]
 pub(super) struct Block<'m> {
     table: Table<'m>,
-    /// Where it begins in the table.
+    /// Its start in the table, in bytes.
     pub(super) offset: u32,
     /// Its length, header included.
     pub(super) bytes: u32,
@@ -21,41 +21,41 @@ pub(super) struct Block<'m> {
 }
 
 impl Block<'_> {
-    /// `N` bytes from `at`, counted from the structure's first byte, if it has them.
+    /// Returns `N` bytes from `at`, counted from the structure's first byte, if it has them.
     pub(super) fn array<const N: usize>(&self, at: u32) -> Option<[u8; N]> {
         let end = at.checked_add(N as u32)?;
         (end <= self.bytes).then(|| self.table.array(self.offset + at)).flatten()
     }
 
-    /// The byte at `at`.
+    /// Returns the byte at `at`.
     pub(super) fn u8(&self, at: u32) -> Option<u8> {
         self.array(at).map(u8::from_le_bytes)
     }
 
-    /// The 16-bit field at `at`.
+    /// Returns the 16-bit field at `at`.
     pub(super) fn u16(&self, at: u32) -> Option<u16> {
         self.array(at).map(u16::from_le_bytes)
     }
 
-    /// The 32-bit field at `at`.
+    /// Returns the 32-bit field at `at`.
     pub(super) fn u32(&self, at: u32) -> Option<u32> {
         self.array(at).map(u32::from_le_bytes)
     }
 
-    /// The 64-bit field at `at`.
+    /// Returns the 64-bit field at `at`.
     pub(super) fn u64(&self, at: u32) -> Option<u64> {
         self.array(at).map(u64::from_le_bytes)
     }
 }
 
-/// The structures of a table. One whose length cannot be believed is the last: what follows it cannot be found.
+/// The structures of a table. One with an invalid length is the last: the ones behind it cannot be found.
 pub(super) struct Blocks<'m> {
     table: Table<'m>,
     next: u32,
 }
 
 impl<'m> Blocks<'m> {
-    /// Those from the byte `start` on.
+    /// Returns the structures from the byte `start` on.
     pub(super) const fn new(table: Table<'m>, start: u32) -> Self {
         Self { table, next: start }
     }

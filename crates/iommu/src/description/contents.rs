@@ -41,14 +41,14 @@ pub struct Description {
     pub interrupters: ArrayVec<Interrupter, MAX_INTERRUPTERS>,
     /// Memory that devices use on behalf of firmware. What has a [`Defect`] is kept to be reported.
     pub reserved: ArrayVec<Reserved, MAX_RESERVED>,
-    /// What was wrong.
+    /// The problems found.
     pub problems: ArrayVec<TableProblem, MAX_PROBLEMS>,
     /// Problems that [`Description::problems`] had no room for.
     pub problems_dropped: u32,
 }
 
 impl Description {
-    /// A machine without IOMMUs.
+    /// Returns the description of a machine without IOMMUs.
     pub const fn new() -> Self {
         Self {
             kind: None,
@@ -65,7 +65,7 @@ impl Description {
         }
     }
 
-    /// Back to [`Description::new`], field by field: no second value of this size on the stack.
+    /// Resets it to [`Description::new`], field by field: no second value of this size on the stack.
     pub fn clear(&mut self) {
         self.kind = None;
         self.address_bits = 0;
@@ -96,7 +96,7 @@ impl Description {
         }
     }
 
-    /// Takes a unit in, whose registers are a multiple of `alignment` bytes from address 0; returns its place.
+    /// Adds a unit and returns its place. Its registers must be at a multiple of `alignment` bytes.
     pub(super) fn add_unit(&mut self, unit: UnitDescription, alignment: u64) -> Result<u8, TableFault> {
         let address = unit.registers.0;
         let range = PhysRange::from_start(unit.registers, unit.register_bytes);
@@ -136,7 +136,7 @@ impl Description {
         }
     }
 
-    /// How an earlier range of functions contradicts this one.
+    /// Returns how an earlier range of functions contradicts this one.
     fn conflict(&self, scope: &Scope) -> Option<TableFault> {
         let segment = self.units[usize::from(scope.unit)].segment;
         let earlier = self.scopes.iter().filter(|known| known.overlaps(scope));

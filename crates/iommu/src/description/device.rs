@@ -19,7 +19,7 @@ const EXTENDED_RANGE_START: u8 = 0x47;
 const SPECIAL: u8 = 0x48;
 /// A device that only ACPI's namespace has, by its names. The requester identifier is what counts here.
 const NAMED: u8 = 0xf0;
-/// Where a named device has the length of its last name, and what precedes that.
+/// Offset of the length of a named device's last name, behind the fixed fields.
 const NAME_LENGTH_AT: u32 = 21;
 const NAMED_BYTES: u32 = 22;
 /// In the extended setting: ATS must not be used.
@@ -43,7 +43,7 @@ pub(super) fn read(block: &Block<'_>, start: u32, unit: u8, description: &mut De
     walk.close();
 }
 
-/// The length of the entry at `at`: it follows from its type, but for the types from 240 on.
+/// Returns the length of the entry at `at`: it follows from its type, but for the types from 240 on.
 fn entry_bytes(block: &Block<'_>, at: u32) -> Option<u32> {
     Some(match block.u8(at)? {
         0..=63 => 4,
@@ -89,13 +89,13 @@ impl Walk<'_, '_> {
         self.description.add_scope(self.block.offset + at, scope);
     }
 
-    /// A range begins. One that is open already has no end.
+    /// Begins a range. One that is open already has no end.
     fn begin(&mut self, at: u32, scope: Scope) {
         self.close();
         self.open = Some((at, scope));
     }
 
-    /// The open range ends with this function.
+    /// Ends the open range with this function.
     fn end(&mut self, function: u16) -> Result<(), TableFault> {
         let bad = TableFault::BadFunctions { requester: function };
         let (at, scope) = self.open.take().ok_or(bad)?;
@@ -113,7 +113,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// An I/O APIC or event timer: its number, the requester identifier of its interrupts, its variety.
+    /// Reads an I/O APIC or event timer: its number, the requester identifier of its interrupts, its variety.
     fn take_interrupter(&mut self, at: u32, settings: Settings, rest: [u8; 4]) -> Result<(), TableFault> {
         let [id, low, high, variety] = rest;
         let (unit, requester) = (self.unit, u16::from_le_bytes([low, high]));
@@ -132,7 +132,7 @@ impl Walk<'_, '_> {
     }
 }
 
-/// The functions' transfers are looked up by another requester identifier.
+/// Returns the scope with the other requester identifier that the unit uses for the functions' transfers.
 fn with_alias(scope: Scope, [_, low, high, _]: [u8; 4]) -> Scope {
     Scope { alias: Some(u16::from_le_bytes([low, high])), ..scope }
 }

@@ -16,7 +16,7 @@ use super::problem::TableFault;
 use super::reserved::{self, Reserved};
 use super::unit::{Interrupter, InterrupterKind, Kind, LinkFlags, Scope, Settings, UnitDescription};
 
-/// Where the structures begin.
+/// Offset of the first structure.
 pub const MINIMUM_BYTES: u32 = 48;
 
 /// A unit, and reserved memory.
@@ -25,7 +25,7 @@ const RMRR: u16 = 1;
 /// The first and last of the types that are known and not needed.
 const ATSR: u16 = 2;
 const SIDP: u16 = 6;
-/// What a scope names: a function; a bridge and all behind it; an I/O APIC; an event timer; a device in ACPI's
+/// The kinds of scopes: a function; a bridge and all behind it; an I/O APIC; an event timer; a device in ACPI's
 /// namespace.
 const ENDPOINT: u8 = 1;
 const HIERARCHY: u8 = 2;
@@ -63,7 +63,8 @@ fn take(block: &Block<'_>, resolver: &mut Resolver<'_>, description: &mut Descri
     }
 }
 
-/// Section 8.3. The size field counts pages by powers of two; before revision 4 of the specification it was reserved.
+/// Reads a unit (section 8.3). The size field counts pages by powers of two; before revision 4 of the specification it
+/// was reserved.
 fn take_unit(block: &Block<'_>, resolver: &mut Resolver<'_>, description: &mut Description) -> Result<(), TableFault> {
     let truncated = TableFault::Truncated;
     let [flags, size] = block.array(4).ok_or(truncated)?;
@@ -116,7 +117,7 @@ fn take_scope(
     Ok(())
 }
 
-/// Section 8.4. The limit is the last byte's address.
+/// Reads reserved memory (section 8.4). The limit is the last byte's address.
 fn take_memory(
     block: &Block<'_>,
     resolver: &mut Resolver<'_>,

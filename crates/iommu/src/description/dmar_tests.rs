@@ -22,7 +22,7 @@ fn place(requester: u16) -> Bdf {
     Bdf::of_requester(0, requester)
 }
 
-/// A machine without bridges.
+/// Reads the table of a machine without bridges.
 fn read(structures: &[Vec<u8>]) -> std::boxed::Box<Description> {
     read_dmar(dmar(structures), &mut Bridges::default())
 }

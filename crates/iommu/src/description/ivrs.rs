@@ -16,7 +16,7 @@ use super::problem::TableFault;
 use super::reserved::{self, Reserved};
 use super::unit::{Kind, LinkFlags, Settings, UnitDescription};
 
-/// Where the structures begin.
+/// Offset of the first structure.
 pub const MINIMUM_BYTES: u32 = 48;
 
 /// Virtualization definitions by type: a unit.
@@ -38,7 +38,7 @@ const COUNTERS: u32 = 0xf << 13;
 /// Takes over what the table states; `description` is empty.
 pub fn read(table: &Table<'_>, description: &mut Description) {
     description.kind = Some(Kind::Amd);
-    // Section 5.2.1, IVinfo: physical address size in bits 8-14, DMA remapping wanted in bit 1.
+    // Section 5.2.1, IVinfo: physical address size in bits 8-14, DMA remapping requested in bit 1.
     let information = table.u32(36).unwrap_or(0);
     description.address_bits = (information >> 8 & 0x7f) as u8;
     description.wants_protection = information & 1 << 1 != 0;
@@ -65,7 +65,7 @@ struct Chosen {
     offset: u32,
 }
 
-/// The first IVHD of the highest type of each unit, of the first [`MAX_UNITS`] units.
+/// Returns the first IVHD of the highest type of each unit, of the first [`MAX_UNITS`] units.
 fn choose(table: Table<'_>) -> ArrayVec<Chosen, MAX_UNITS> {
     let mut chosen = ArrayVec::<Chosen, MAX_UNITS>::new();
     for block in Blocks::new(table, MINIMUM_BYTES).map_while(Result::ok) {
@@ -79,7 +79,7 @@ fn choose(table: Table<'_>) -> ArrayVec<Chosen, MAX_UNITS> {
     chosen
 }
 
-/// Which unit an IVHD is of; `None` for other structures, and for one that is too short for its type.
+/// Returns the unit of an IVHD; `None` for other structures, and for one that is too short for its type.
 fn identify(block: &Block<'_>) -> Option<Chosen> {
     let kind = block.head[0];
     let is_whole = block.bytes >= header_bytes(kind)?;
@@ -87,7 +87,7 @@ fn identify(block: &Block<'_>) -> Option<Chosen> {
     is_whole.then_some(Chosen { segment, unit, kind, registers, offset: block.offset })
 }
 
-/// Where the device entries of an IVHD begin; `None` for other structures.
+/// Returns the offset of the device entries of an IVHD; `None` for other structures.
 const fn header_bytes(kind: u8) -> Option<u32> {
     match kind {
         IVHD_10 => Some(24),
@@ -141,7 +141,7 @@ fn take_unit(block: &Block<'_>, found: &Chosen, description: &mut Description) -
     Ok(())
 }
 
-/// Section 5.2.3. An exclusion range passes the unit unchecked, whatever the other flags are.
+/// Reads reserved memory (section 5.2.3). An exclusion range passes the unit unchecked, for any other flags.
 fn take_memory(block: &Block<'_>, description: &mut Description) -> Result<(), TableFault> {
     const UNITY: u8 = 1;
     const READABLE: u8 = 2;

@@ -202,7 +202,7 @@ fn memory_that_cannot_be_is_kept_with_the_reason() {
 }
 
 #[test]
-fn lists_are_bounded_and_say_so() {
+fn lists_are_bounded_and_report_the_bound() {
     let units: Vec<_> = (0..20u16).map(|unit| ivhd(0x11, unit, REGISTERS + u64::from(unit) * 0x4000, &[])).collect();
     let description = read_ivrs(ivrs(&units));
     assert_eq!(description.units.len(), MAX_UNITS);

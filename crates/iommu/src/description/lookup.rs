@@ -11,20 +11,20 @@ use super::reserved::Reserved;
 use super::unit::{Interrupter, InterrupterKind, Scope, Settings};
 
 impl Description {
-    /// The place of the unit that a function is behind; `None` if its transfers pass none.
+    /// Returns the place of the unit that a function is behind; `None` if its transfers pass none.
     pub fn unit_of(&self, place: Bdf) -> Option<usize> {
         let requester = place.requester();
         let is_of_segment =
             |scope: &&Scope| self.units.get(usize::from(scope.unit)).is_some_and(|unit| unit.segment == place.segment);
         let named = || self.scopes.iter().filter(is_of_segment);
-        // A range that has the function comes before one that is only looked up in its name.
+        // A range that has the function comes before one that has it only as an alias.
         let listed =
             named().find(|scope| scope.contains(requester)).or_else(|| named().find(|scope| scope.concerns(requester)));
         let rest = || self.units.iter().position(|unit| unit.segment == place.segment && unit.covers_rest);
         listed.map(|scope| usize::from(scope.unit)).or_else(rest)
     }
 
-    /// The function in whose name a function's transfers are looked up: itself, unless firmware gives another one.
+    /// Returns the function that the unit uses for a function's transfers: itself, unless firmware gives another one.
     pub fn alias_of(&self, place: Bdf) -> Bdf {
         let requester = place.requester();
         let mut listed = self.scopes_of(place).filter(|scope| scope.contains(requester));
@@ -32,8 +32,8 @@ impl Description {
         alias.map_or(place, |alias| Bdf::of_requester(place.segment, alias))
     }
 
-    /// What firmware wants in the device table entry of a function: everything that any entry of the table wants for
-    /// it, or for one that is looked up in its name.
+    /// Returns firmware's settings for the device table entry of a function: those of all entries of the table for it,
+    /// or for one that has it as its alias.
     pub fn settings_of(&self, place: Bdf) -> Settings {
         let unit = self.unit_of(place).and_then(|unit| self.units.get(unit));
         let rest = unit.map_or(Settings::default(), |unit| unit.rest_settings);
@@ -45,24 +45,24 @@ impl Description {
         self.scopes_of(place).any(|scope| scope.forbids_ats)
     }
 
-    /// The memory that firmware reserves for a function, or for the one in whose name it is looked up; what has a
-    /// [`Defect`](super::Defect), too.
+    /// Returns the memory that firmware reserves for a function, or for its alias; also that with a
+    /// [`Defect`](super::Defect).
     pub fn reserved_for(&self, place: Bdf) -> impl Iterator<Item = &Reserved> {
         let alias = self.alias_of(place);
         self.reserved.iter().filter(move |reserved| reserved.is_for(place) || reserved.is_for(alias))
     }
 
-    /// The I/O APIC with the identifier that the MADT gives it, if it is behind a unit.
+    /// Returns the I/O APIC with the identifier that the MADT gives it, if it is behind a unit.
     pub fn io_apic(&self, id: u8) -> Option<&Interrupter> {
         self.interrupters.iter().find(|known| known.kind == InterrupterKind::IoApic && known.id == id)
     }
 
-    /// The event timer of this number, if it is behind a unit.
+    /// Returns the event timer of this number, if it is behind a unit.
     pub fn hpet(&self, number: u8) -> Option<&Interrupter> {
         self.interrupters.iter().find(|known| known.kind == InterrupterKind::Hpet && known.id == number)
     }
 
-    /// The ranges that a function is in, of the unit that it is behind.
+    /// Returns the ranges that a function is in, of the unit that it is behind.
     fn scopes_of(&self, place: Bdf) -> impl Iterator<Item = &Scope> {
         let unit = self.unit_of(place);
         let is_of = move |scope: &&Scope| unit == Some(usize::from(scope.unit)) && scope.concerns(place.requester());

@@ -19,9 +19,9 @@ const BUSES: u16 = 0x18;
 #[derive(Clone, Copy)]
 pub(super) struct Named<'b, 'm> {
     block: &'b Block<'m>,
-    /// Where it begins in the table.
+    /// Its start in the table, in bytes.
     pub(super) offset: u32,
-    /// What it names.
+    /// The kind of device that it names.
     pub(super) kind: u8,
     /// The number of an I/O APIC or event timer.
     pub(super) id: u8,
@@ -30,7 +30,7 @@ pub(super) struct Named<'b, 'm> {
     path_end: u32,
 }
 
-/// The scopes of a structure from its byte `next` on. One whose length cannot be believed is the last.
+/// The scopes of a structure from its byte `next` on. One with an invalid length is the last.
 pub(super) struct Scopes<'b, 'm> {
     block: &'b Block<'m>,
     next: u32,
@@ -74,8 +74,8 @@ impl<'c> Resolver<'c> {
         Self { config, bridges_left: MAX_BRIDGES }
     }
 
-    /// What a scope names, as first and last requester identifiers: the function at the end of its path, and with
-    /// `is_hierarchy` all functions behind that.
+    /// Returns the functions of a scope, as first and last requester identifiers: the function at the end of its path,
+    /// and with `is_hierarchy` all functions behind that.
     pub(super) fn functions(
         &mut self,
         segment: u16,
@@ -107,8 +107,8 @@ impl<'c> Resolver<'c> {
         }
     }
 
-    /// The first and last bus behind a bridge. They come after its own: that is how buses are numbered, and it keeps
-    /// a path from leading back.
+    /// Returns the first and last bus behind a bridge. They come after its own: that is how buses are numbered, and it
+    /// keeps a path from leading back.
     fn buses(&mut self, bridge: Bdf) -> Result<(u8, u8), TableFault> {
         self.bridges_left = self.bridges_left.checked_sub(1).ok_or(TableFault::TooManyBridges)?;
         let header_type = self.config.read(bridge, HEADER_TYPE) >> 16 & 0x7f;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be wrong with a table that describes IOMMUs.
+//! Problems of a table that describes IOMMUs.
 
 use core::fmt;
 
@@ -12,9 +12,9 @@ use super::reserved::Defect;
 pub struct TableProblem {
     /// The table.
     pub table: Signature,
-    /// Where the entry begins, in bytes from the table's first.
+    /// Start of the entry, in bytes from the table's first.
     pub offset: u32,
-    /// What was wrong with it.
+    /// The fault of the entry.
     pub fault: TableFault,
 }
 
@@ -25,7 +25,7 @@ impl fmt::Display for TableProblem {
     }
 }
 
-/// What was wrong.
+/// A fault of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableFault {
     /// It runs past the end of what it is in, or is too short for its kind; it is ignored, and so is what follows.
@@ -66,7 +66,7 @@ pub enum TableFault {
     },
     /// Another unit has all other functions of the segment already; this one gets none.
     TwoRests,
-    /// A function is looked up by two others; the first counts.
+    /// A function has two aliases; the first counts.
     TwoAliases {
         /// Its requester identifier.
         requester: u16,

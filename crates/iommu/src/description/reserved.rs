@@ -10,7 +10,7 @@ use units::{PAGE_BYTES, PHYSICAL_LIMIT, PhysAddr, PhysRange};
 /// emulated keyboard (IVMD, RMRR).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reserved {
-    /// Where it is.
+    /// Its addresses.
     pub range: PhysRange,
     /// The functions' segment group.
     pub segment: u16,
@@ -26,7 +26,7 @@ pub struct Reserved {
     pub is_exclusion: bool,
     /// Why it must not be mapped as it is.
     pub defect: Option<Defect>,
-    /// Where in the table it stands.
+    /// Its start in the table, in bytes.
     pub offset: u32,
 }
 
@@ -48,7 +48,7 @@ pub enum Defect {
     BeyondLimit,
     /// Some of it is memory that the memory map offers for use.
     UsableMemory,
-    /// Some of it is a unit's registers: a device that writes there is confined no more.
+    /// Some of it is a unit's registers: a device that writes there is no longer confined.
     Registers,
 }
 
@@ -64,7 +64,7 @@ impl fmt::Display for Defect {
     }
 }
 
-/// The range from `start` to `end`, and what is wrong with it. Without an end it goes past all addresses.
+/// Returns the range from `start` to `end`, and what is wrong with it. Without an end it goes past all addresses.
 pub(super) fn range(start: u64, end: Option<u64>) -> (PhysRange, Option<Defect>) {
     let Some(range) = PhysRange::new(PhysAddr(start), PhysAddr(end.unwrap_or(u64::MAX))) else {
         return (PhysRange::from_start(PhysAddr(start), 0).unwrap_or_default(), Some(Defect::Empty));

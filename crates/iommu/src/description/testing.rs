@@ -13,24 +13,24 @@ use units::PhysAddr;
 
 use super::{Description, Kind, LinkFlags, Settings, TableFault, UnitDescription, dmar, ivrs};
 
-/// Where [`Memory`] begins.
+/// First address of [`Memory`].
 pub const BASE: u64 = 0x7ffe_0000;
 /// The registers of AMD's only unit.
 pub const REGISTERS: u64 = 0xfed8_0000;
-/// Where the entries of [`with_entries`] begin.
+/// Offset of the entries of [`with_entries`].
 pub const ENTRIES: u32 = 48 + 40;
 
-/// A function of segment 0.
+/// Returns a function of segment 0.
 pub fn place(requester: u16) -> Bdf {
     Bdf::of_requester(0, requester)
 }
 
-/// One unit of AMD's with these entries.
+/// Returns the description of one unit of AMD's with these entries.
 pub fn with_entries(entries: &[Vec<u8>]) -> Box<Description> {
     read_ivrs(ivrs(&[ivhd(0x11, 2, REGISTERS, entries)]))
 }
 
-/// A description with one unit, whose registers have so many bytes.
+/// Returns a description with one unit that has `register_bytes` bytes of registers.
 pub fn one_unit(kind: Kind, register_bytes: u64, covers_rest: bool) -> Description {
     let mut description = Description::new();
     description.kind = Some(kind);
@@ -95,7 +95,7 @@ impl ConfigSpace for Bridges {
     fn pause(&mut self) {}
 }
 
-/// What AMD's table states.
+/// Reads AMD's table.
 pub fn read_ivrs(table: Vec<u8>) -> Box<Description> {
     let (memory, mut description) = (Memory(table), Box::new(Description::new()));
     let table = Table::open(&memory, BASE, Signature::IVRS, ivrs::MINIMUM_BYTES).unwrap();
@@ -103,7 +103,7 @@ pub fn read_ivrs(table: Vec<u8>) -> Box<Description> {
     description
 }
 
-/// What Intel's table states, on a machine with these bridges.
+/// Reads Intel's table, on a machine with these bridges.
 pub fn read_dmar(table: Vec<u8>, bridges: &mut Bridges) -> Box<Description> {
     let (memory, mut description) = (Memory(table), Box::new(Description::new()));
     let table = Table::open(&memory, BASE, Signature::DMAR, dmar::MINIMUM_BYTES).unwrap();
@@ -111,17 +111,17 @@ pub fn read_dmar(table: Vec<u8>, bridges: &mut Bridges) -> Box<Description> {
     description
 }
 
-/// The problems with where they are.
+/// Returns the problems with where they are.
 pub fn faults(description: &Description) -> Vec<(u32, TableFault)> {
     description.problems.iter().map(|problem| (problem.offset, problem.fault)).collect()
 }
 
-/// The bytes of a dump.
+/// Returns the bytes of a dump.
 pub fn hexadecimal(text: &str) -> Vec<u8> {
     text.split_ascii_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
 }
 
-/// A table with a good header: 12 bytes of its own, then structures.
+/// Returns a table with a good header: 12 bytes of its own, then structures.
 pub fn table(signature: &[u8; 4], own: [u8; 12], structures: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = vec![0; 36];
     bytes[..4].copy_from_slice(signature);
@@ -131,7 +131,7 @@ pub fn table(signature: &[u8; 4], own: [u8; 12], structures: &[Vec<u8>]) -> Vec<
     seal(bytes)
 }
 
-/// The table with its length and checksum made good again.
+/// Returns the table with its length and checksum made good again.
 pub fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
     let length = bytes.len() as u32;
     bytes[4..8].copy_from_slice(&length.to_le_bytes());
@@ -140,12 +140,12 @@ pub fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// AMD's table: 40 bits of physical address.
+/// Returns AMD's table: 40 bits of physical address.
 pub fn ivrs(structures: &[Vec<u8>]) -> Vec<u8> {
     table(b"IVRS", [1, 0x28, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], structures)
 }
 
-/// A unit of segment 0.
+/// Returns a unit of segment 0.
 pub fn ivhd(kind: u8, unit: u16, registers: u64, entries: &[Vec<u8>]) -> Vec<u8> {
     let mut block = vec![kind, 0xb0, 0, 0];
     block.extend(unit.to_le_bytes());
@@ -160,7 +160,7 @@ pub fn ivhd(kind: u8, unit: u16, registers: u64, entries: &[Vec<u8>]) -> Vec<u8>
     with_length(block)
 }
 
-/// Memory of functions.
+/// Returns the entry for memory of functions.
 pub fn ivmd(kind: u8, flags: u8, functions: (u16, u16), segment: u16, start: u64, bytes: u64) -> Vec<u8> {
     let mut block = vec![kind, flags, 0, 0];
     block.extend(functions.0.to_le_bytes());
@@ -172,36 +172,36 @@ pub fn ivmd(kind: u8, flags: u8, functions: (u16, u16), segment: u16, start: u64
     with_length(block)
 }
 
-/// A device entry of four bytes.
+/// Returns a device entry of four bytes.
 pub fn entry(kind: u8, function: u16, settings: u8) -> Vec<u8> {
     let [low, high] = function.to_le_bytes();
     vec![kind, low, high, settings]
 }
 
-/// A device entry of eight bytes with an alias.
+/// Returns a device entry of eight bytes with an alias.
 pub fn alias(kind: u8, function: u16, settings: u8, alias: u16) -> Vec<u8> {
     let [low, high] = alias.to_le_bytes();
     [entry(kind, function, settings), vec![0, low, high, 0]].concat()
 }
 
-/// An I/O APIC (variety 1) or event timer (2).
+/// Returns an I/O APIC (variety 1) or event timer (2).
 pub fn special(id: u8, requester: u16, settings: u8, variety: u8) -> Vec<u8> {
     let [low, high] = requester.to_le_bytes();
     vec![0x48, 0, 0, settings, id, low, high, variety]
 }
 
-/// A device that only ACPI's namespace has.
+/// Returns a device that only ACPI's namespace has.
 pub fn named(function: u16, settings: u8, unique: &[u8]) -> Vec<u8> {
     [entry(0xf0, function, settings), b"AMDI0020PNP0501\0".to_vec(), vec![2, unique.len() as u8], unique.to_vec()]
         .concat()
 }
 
-/// Intel's table: 39 bits of address, interrupts are remapped.
+/// Returns Intel's table: 39 bits of address, interrupts are remapped.
 pub fn dmar(structures: &[Vec<u8>]) -> Vec<u8> {
     table(b"DMAR", [38, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], structures)
 }
 
-/// A unit.
+/// Returns a unit.
 pub fn drhd(flags: u8, segment: u16, registers: u64, scopes: &[Vec<u8>]) -> Vec<u8> {
     let mut block = vec![0, 0, 0, 0, flags, 0];
     block.extend(segment.to_le_bytes());
@@ -210,7 +210,7 @@ pub fn drhd(flags: u8, segment: u16, registers: u64, scopes: &[Vec<u8>]) -> Vec<
     with_length(block)
 }
 
-/// Reserved memory of segment 0.
+/// Returns the entry for reserved memory of segment 0.
 pub fn rmrr(base: u64, limit: u64, scopes: &[Vec<u8>]) -> Vec<u8> {
     let mut block = vec![1, 0, 0, 0, 0, 0, 0, 0];
     block.extend(base.to_le_bytes());
@@ -219,12 +219,12 @@ pub fn rmrr(base: u64, limit: u64, scopes: &[Vec<u8>]) -> Vec<u8> {
     with_length(block)
 }
 
-/// A device scope.
+/// Returns a device scope.
 pub fn scope(kind: u8, id: u8, bus: u8, path: &[u8]) -> Vec<u8> {
     [&[kind, 6 + path.len() as u8, 0, 0, id, bus][..], path].concat()
 }
 
-/// The structure with its length in its third and fourth byte.
+/// Returns the structure with its length in its third and fourth byte.
 pub fn with_length(mut block: Vec<u8>) -> Vec<u8> {
     let length = block.len() as u16;
     block[2..4].copy_from_slice(&length.to_le_bytes());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whole descriptions: bounds that hold whatever firmware wrote.
+//! Whole descriptions: bounds that hold for any tables of firmware.
 
 use std::boxed::Box;
 use std::format;
@@ -14,7 +14,7 @@ use units::{PAGE_BYTES, PHYSICAL_LIMIT, PhysAddr, PhysRange};
 use super::testing::*;
 use super::*;
 
-/// An ordinary AMD machine: a unit, a bridge to PCI, an I/O APIC, a timer, memory.
+/// Returns an ordinary AMD machine: a unit, a bridge to PCI, an I/O APIC, a timer, memory.
 fn amd() -> Vec<u8> {
     let entries = [
         entry(3, 8, 0),
@@ -33,7 +33,7 @@ fn amd() -> Vec<u8> {
     ])
 }
 
-/// An ordinary Intel machine: one unit for graphics, one for the rest, memory of both.
+/// Returns an ordinary Intel machine: one unit for graphics, one for the rest, memory of both.
 fn intel() -> Vec<u8> {
     dmar(&[
         drhd(0, 0, 0xfed9_0000, &[scope(1, 0, 0, &[2, 0])]),
@@ -117,7 +117,7 @@ fn memory_reserved_for_an_alias_is_reserved_for_all_that_use_it() {
     assert_eq!([0x200, 0x20, 0x201].map(count), [1, 1, 0]);
 }
 
-/// Bounds that hold whatever firmware wrote.
+/// Bounds that hold for any tables of firmware.
 fn check_bounds(description: &Description) {
     for (index, unit) in description.units.iter().enumerate() {
         let range = unit.register_range();
@@ -176,10 +176,10 @@ fn any_single_changed_byte_is_survived() {
     }
 }
 
-/// What is put behind a unit: the first function, how many follow, whether they have an alias.
+/// The functions behind a unit: the first function, how many follow, whether they have an alias.
 type Behind = (u16, u16, Option<u16>);
 
-/// Each as an entry of AMD's.
+/// Returns each as an entry of AMD's.
 fn entries(behind: &[Behind]) -> Vec<Vec<u8>> {
     let made = behind.iter().flat_map(|&(first, more, other)| {
         let last = entry(4, first.saturating_add(more), 0);

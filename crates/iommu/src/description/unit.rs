@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A unit, the functions behind it, and what firmware wants for them.
+//! A unit, the functions behind it, and firmware's settings for them.
 
 use pci::Bdf;
 use units::{PhysAddr, PhysRange};
@@ -16,22 +16,22 @@ pub enum Kind {
 /// A unit, as firmware describes it. What it can do, its registers state; firmware's copy of them may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnitDescription {
-    /// The PCI segment group whose functions are behind it.
+    /// PCI segment group of the functions behind it.
     pub segment: u16,
     /// The physical address of its registers.
     pub registers: PhysAddr,
-    /// How many bytes they take. Not past [`units::PHYSICAL_LIMIT`], and shared with no other unit.
+    /// Bytes of registers. Not past [`units::PHYSICAL_LIMIT`], and shared with no other unit.
     pub register_bytes: u64,
     /// Every function of the segment is behind it that is behind no other unit (AMD: the entry "all"; Intel:
     /// INCLUDE_PCI_ALL).
     pub covers_rest: bool,
-    /// What firmware wants for all functions behind it (AMD's entry "all").
+    /// Firmware's settings for all functions behind it (AMD's entry "all").
     pub rest_settings: Settings,
     /// The unit itself as a PCI function (AMD).
     pub function: Option<Bdf>,
-    /// Where in that function's configuration space its capability is (AMD).
+    /// Offset of its capability in that function's configuration space (AMD).
     pub capability: u16,
-    /// What firmware wants in its control register (AMD).
+    /// Firmware's settings for its control register (AMD).
     pub link: LinkFlags,
     /// The IVHD's feature or attribute field (AMD 48882 rev 3.10, sections 5.2.2.1 and 5.2.2.3), as it is; 0 for Intel.
     pub attributes: u32,
@@ -42,13 +42,13 @@ pub struct UnitDescription {
 }
 
 impl UnitDescription {
-    /// The addresses of its registers.
+    /// Returns the addresses of its registers.
     pub fn register_range(&self) -> PhysRange {
         PhysRange::from_start(self.registers, self.register_bytes).unwrap_or_default()
     }
 }
 
-/// What firmware wants in a unit's control register (AMD 48882 rev 3.10, section 5.2.2.1, the IVHD's flags).
+/// Firmware's settings for a unit's control register (AMD 48882 rev 3.10, section 5.2.2.1, the IVHD's flags).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkFlags(pub u8);
 
@@ -63,7 +63,7 @@ impl LinkFlags {
         self.0 >> 1 & 1 != 0
     }
 
-    /// ResPassPW: so may responses.
+    /// ResPassPW: responses may pass other requests.
     pub const fn passes_responses(self) -> bool {
         self.0 >> 2 & 1 != 0
     }
@@ -79,7 +79,7 @@ impl LinkFlags {
     }
 }
 
-/// What firmware wants in a function's device table entry (AMD 48882 rev 3.10, section 5.2.2.4, DTE setting):
+/// Firmware's settings for a function's device table entry (AMD 48882 rev 3.10, section 5.2.2.4, DTE setting):
 /// interrupts and system messages that are not remapped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings(pub u8);
@@ -115,7 +115,7 @@ impl Settings {
         self.0 >> 7 & 1 != 0
     }
 
-    /// Everything that either wants.
+    /// Returns the union of both settings.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -131,9 +131,9 @@ pub struct Scope {
     pub first: u16,
     /// The last one; not below the first.
     pub last: u16,
-    /// The requester identifier by which a unit looks their transfers up, where it is another (AMD).
+    /// The requester identifier that a unit uses for their transfers, where it is another (AMD).
     pub alias: Option<u16>,
-    /// What firmware wants for them.
+    /// Firmware's settings for them.
     pub settings: Settings,
     /// ATS must not be used with them (AMD).
     pub forbids_ats: bool,
@@ -145,7 +145,7 @@ impl Scope {
         self.first <= requester && requester <= self.last
     }
 
-    /// Returns whether it concerns this function: it is in it, or one that is is looked up in its name.
+    /// Returns whether it concerns this function: the function is in it, or is the alias of one that is.
     pub fn concerns(&self, requester: u16) -> bool {
         self.contains(requester) || self.alias == Some(requester)
     }
@@ -156,7 +156,7 @@ impl Scope {
     }
 }
 
-/// What sends interrupts without being a PCI function that software can find.
+/// A source of interrupts that is no PCI function that software can find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterrupterKind {
     /// An I/O APIC, by the identifier that the MADT gives it.

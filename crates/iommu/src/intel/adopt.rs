@@ -17,7 +17,7 @@ use crate::intel::tables::{Context, Contexts};
 use crate::intel::unit::Unit;
 use crate::problem::Problem;
 
-/// Where an image has its tables, for the next one.
+/// The addresses of an image's tables, for the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
     /// The root table.
@@ -29,8 +29,8 @@ pub struct Left {
 }
 
 impl Left {
-    /// Where the unit's registers say that the tables are. `is_ours` states whether so many bytes from an address are
-    /// memory that the host had for such tables.
+    /// Reads the addresses of the tables from the unit's registers. `is_ours` states whether a range (address and
+    /// bytes) is memory that the host had for such tables.
     ///
     /// # Errors
     /// [`Problem::NotAdopted`] if one of them is elsewhere.
@@ -49,7 +49,7 @@ impl Left {
 }
 
 impl<R: Registers> Unit<R> {
-    /// Where the tables are, for [`adopt`](Self::adopt).
+    /// Returns the addresses of the tables, for [`adopt`](Self::adopt).
     pub fn left(&self) -> Left {
         Left {
             root: self.contexts.root(),

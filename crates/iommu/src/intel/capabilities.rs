@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a unit can do (sections 11.4.2 and 11.4.3), checked: it may be an emulator's, or read as all ones.
+//! A unit's capabilities (sections 11.4.2 and 11.4.3), checked: it may be an emulator's, or read as all ones.
 
 use units::PageSize;
 
@@ -54,8 +54,8 @@ impl Capabilities {
         field(self.base, 8, 5) & FOUR_LEVELS != 0
     }
 
-    /// Device addresses from here up are not translated. Of three levels the last GiB is left out: its entry keeps the
-    /// top table from being empty, see `tables`.
+    /// Returns the first device address that is not translated. Of three levels the last GiB is left out: its entry
+    /// keeps the top table from being empty, see `tables`.
     pub(super) fn address_limit(self) -> u64 {
         let walked = if self.has_four_levels() { 1 << 48 } else { (1 << 39) - units::GIB };
         walked.min(1 << (field(self.base, 16, 6) + 1).min(63))
@@ -102,7 +102,8 @@ impl Capabilities {
         (bit(self.base, 54), bit(self.base, 55))
     }
 
-    /// The largest address mask of a page-selective invalidation: 2 to its power are the pages. `None` without them.
+    /// Returns the largest address mask of a page-selective invalidation: 2 to its power are the pages. `None` without
+    /// them.
     pub(super) fn largest_mask(self) -> Option<u32> {
         bit(self.base, 39).then(|| field(self.base, 48, 6) as u32)
     }
@@ -115,7 +116,7 @@ impl Capabilities {
         bit(self.extended, 4)
     }
 
-    /// The offset of fault record `index`, and how many there are.
+    /// Returns the offset of fault record `index`, and how many there are.
     pub(super) fn fault_record(self, index: u32) -> u32 {
         field(self.base, 24, 10) as u32 * FAULT_RECORD_BYTES + index * FAULT_RECORD_BYTES
     }

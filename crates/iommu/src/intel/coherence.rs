@@ -7,7 +7,7 @@ use units::{PAGE_BYTES, PhysAddr};
 
 use crate::hardware::Memory;
 
-/// Table memory whose every store is written back at once, so that stores reach a unit in the order in which they were
+/// Table memory that writes back every store at once, so that stores reach a unit in the order in which they were
 /// made. A domain's tables are changed through it if any unit that uses the domain does not snoop.
 #[derive(Debug)]
 pub struct WrittenBack<'a, M>(pub &'a mut M);
@@ -33,14 +33,14 @@ impl<M: Memory> TableMemory for WrittenBack<'_, M> {
     }
 }
 
-/// How a unit's own tables are stored.
+/// The way in which a unit's own tables are stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stores {
     pub(super) is_coherent: bool,
 }
 
 impl Stores {
-    /// Zeroed memory that the unit sees as such.
+    /// Allocates zeroed memory that the unit sees as such.
     pub(super) fn allocate(self, memory: &mut impl Memory, bytes: u64) -> Option<PhysAddr> {
         let piece = memory.allocate_piece(bytes)?;
         if !self.is_coherent {

@@ -29,7 +29,7 @@ impl<R: Registers> Unit<R> {
         Ok(domain?.with_limit(self.address_limit()))
     }
 
-    /// The domain to which a function is attached, by its context entry; `None` if it is blocked.
+    /// Returns the domain to which a function is attached, by its context entry; `None` if it is blocked.
     ///
     /// # Errors
     /// [`Problem::NotHere`]; [`Problem::NotAdopted`] if a top table of three levels does not name the domain's root.

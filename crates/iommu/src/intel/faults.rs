@@ -17,7 +17,7 @@ const VALID: u32 = 1 << 31;
 /// Reasons from here up are of interrupts; as large a range is kept for them (section 7.1.3).
 const INTERRUPTS: core::ops::Range<u8> = 0x20..0x30;
 
-/// No interrupt is sent when a fault is recorded or a command is done: both are polled.
+/// Masks the interrupts for recorded faults and completed commands: both are polled.
 pub(super) fn mask_events(registers: &mut impl Registers) {
     registers.write32(FAULT_EVENT_CONTROL, EVENT_MASK);
     registers.write32(COMPLETION_EVENT_CONTROL, EVENT_MASK);
@@ -45,7 +45,7 @@ pub(super) fn next(registers: &mut impl Registers, capabilities: Capabilities, s
     None
 }
 
-/// A record (section 9.9).
+/// Decodes a record (section 9.9).
 fn decode(segment: u16, lower: u64, upper: u64) -> Fault {
     let reason = (upper >> 32) as u8;
     let source = Bdf::of_requester(segment, upper as u16);

@@ -28,7 +28,7 @@ impl<R: Registers> Unit<R> {
     /// Reserves entries for an I/O APIC unless it has as many.
     ///
     /// # Errors
-    /// As those of [`open_interrupts`](Self::open_interrupts).
+    /// Those of [`open_interrupts`](Self::open_interrupts).
     pub fn open_inputs(&mut self, memory: &mut impl Memory, source: Bdf, count: u16) -> Result<(), Problem> {
         let remapping = self.remapping.as_ref().ok_or(NOT_REMAPPED)?;
         match remapping.run(source.requester()).len() == usize::from(count) {
@@ -40,7 +40,7 @@ impl<R: Registers> Unit<R> {
     /// Sends input `index` of an I/O APIC to a CPU; returns the redirection table entry that does it.
     ///
     /// # Errors
-    /// As those of [`set_interrupt`](Self::set_interrupt).
+    /// Those of [`set_interrupt`](Self::set_interrupt).
     pub fn redirect(
         &mut self,
         memory: &mut impl Memory,
@@ -53,7 +53,7 @@ impl<R: Registers> Unit<R> {
         Ok(Redirection::remapped(entry, signal, is_active_low))
     }
 
-    /// Entry `index` of an I/O APIC, which is never set in any other way.
+    /// Returns entry `index` of an I/O APIC, which is never set in any other way.
     ///
     /// # Errors
     /// [`Problem::NotHere`], [`Problem::Lacks`], [`Problem::NoInterrupt`] if it was not opened.

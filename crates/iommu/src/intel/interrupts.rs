@@ -2,7 +2,7 @@
 //! The interrupt remapping table (section 9.10), one for all functions of a unit.
 //!
 //! A function gets a run of neighbouring entries. Each of them names its requester, which the unit verifies, also while
-//! it is absent: an image that adopts the table finds from it which run is whose.
+//! it is absent: an image that adopts the table finds each run's owner from it.
 
 extern crate alloc;
 
@@ -47,13 +47,13 @@ pub(super) struct Remapping {
 }
 
 impl Remapping {
-    /// A table without interrupts; `None` where there is no memory.
+    /// Creates a table without interrupts; `None` where there is no memory.
     pub(super) fn new(memory: &mut impl Memory, is_x2apic: bool, stores: Stores) -> Option<Self> {
         let at = stores.allocate(memory, BYTES)?;
         Some(Self { at, is_x2apic, stores, opened: BTreeMap::new() })
     }
 
-    /// The table at `at` as it was left, checked.
+    /// Adopts the table at `at` as it was left, checked.
     pub(super) fn adopt(
         memory: &impl Memory,
         at: PhysAddr,
@@ -74,7 +74,7 @@ impl Remapping {
         Ok(table)
     }
 
-    /// The value of the table's address register (section 11.4), without the mode.
+    /// Returns the value of the table's address register (section 11.4), without the mode.
     pub(super) fn register(&self) -> u64 {
         self.at.0 | SIZE
     }
@@ -97,7 +97,7 @@ impl Remapping {
         Some(())
     }
 
-    /// The entries of a requester.
+    /// Returns the entries of a requester.
     pub(super) fn run(&self, requester: u16) -> core::ops::Range<u16> {
         self.opened.get(&requester).map_or(0..0, |run| run.first..run.first + run.count)
     }
@@ -116,7 +116,7 @@ impl Remapping {
         self.opened.remove(&requester);
     }
 
-    /// The interrupt of an entry; `None` if it is absent or an NMI's, which only an I/O APIC has.
+    /// Returns the interrupt of an entry; `None` if it is absent or an NMI's, which only an I/O APIC has.
     pub(super) fn get(&self, memory: &impl Memory, index: u16) -> Option<Interrupt> {
         let (low, _) = self.read(memory, index);
         match self.signal(low) {
@@ -125,7 +125,7 @@ impl Remapping {
         }
     }
 
-    /// Where an entry is.
+    /// Returns the address of an entry.
     pub(super) fn place(&self, index: u16) -> PhysAddr {
         self.entry(index, 0)
     }
@@ -176,8 +176,8 @@ impl Remapping {
     }
 }
 
-/// The lower half of a present entry: delivery to one CPU by its physical identifier, which has bits 8 to 15 of the
-/// field where the unit is not in x2APIC mode.
+/// Returns the lower half of a present entry: delivery to one CPU by its physical identifier, which has bits 8 to 15 of
+/// the field where the unit is not in x2APIC mode.
 pub(super) const fn low_of(signal: Signal, is_x2apic: bool) -> u64 {
     let (destination, what) = match signal {
         Signal::Interrupt(interrupt) => {
@@ -190,8 +190,8 @@ pub(super) const fn low_of(signal: Signal, is_x2apic: bool) -> u64 {
     PRESENT | what | (destination as u64) << 32
 }
 
-/// What a function writes for its interrupt `index` (section 5.1.5.2): all its messages name the run's first entry, and
-/// their data counts on from there, as MSI's does of itself.
+/// Returns the message that a function writes for its interrupt `index` (section 5.1.5.2): all its messages name the
+/// run's first entry, and their data counts on from there, as MSI's does of itself.
 pub(super) fn message(first: u16, index: u16) -> Message {
     const REMAPPABLE: u64 = 1 << 4;
     const HAS_SUBHANDLE: u64 = 1 << 3;

@@ -50,7 +50,7 @@ impl State {
     }
 }
 
-/// Returns whether a reason is a table's entry that is not as the specification wants it.
+/// Returns whether a reason is a table's entry that is not as the specification requires.
 pub(super) fn is_of_a_wrong_table(reason: u8) -> bool {
     matches!(reason, 0x3 | 0x7..=0xc | 0x23 | 0x24)
 }
@@ -70,7 +70,7 @@ impl Machine {
         act(&mut self.0.borrow_mut().ram)
     }
 
-    /// Someone else's allocator has given out, or has taken back, a frame of this memory.
+    /// Marks a frame of this memory as given out, or as freed, by another allocator.
     pub(crate) fn set_used(&self, frame: u64, is_used: bool) {
         match is_used {
             true => self.ram(|ram| ram.give(frame)),
@@ -82,7 +82,7 @@ impl Machine {
         }
     }
 
-    /// Its queue stands still from here on.
+    /// Stops its queue from here on.
     pub(crate) fn hang(&self) {
         self.unit(|unit| unit.hangs = true);
     }
@@ -92,19 +92,19 @@ impl Machine {
         self.0.borrow_mut().probes = probes;
     }
 
-    /// A function's access: where it leads, or the reason for which it is refused.
+    /// Performs a function's access: returns where it leads, or the reason for which it is refused.
     pub(crate) fn access(&self, requester: u16, address: u64, is_write: bool) -> Result<u64, u8> {
         let state = &mut *self.0.borrow_mut();
         state.unit.access(&state.ram, requester, address, is_write)
     }
 
-    /// A function's interrupt: vector, destination, level.
+    /// Sends a function's interrupt: returns vector, destination, level.
     pub(crate) fn interrupt(&self, requester: u16, address: u64, data: u32) -> Result<(u8, u32, bool), u8> {
         let state = &mut *self.0.borrow_mut();
         state.unit.interrupt(&state.ram, requester, address, data)
     }
 
-    /// An I/O APIC's interrupt by an entry of its redirection table (section 5.1.5.1).
+    /// Sends an I/O APIC's interrupt by an entry of its redirection table (section 5.1.5.1).
     pub(crate) fn input(&self, requester: u16, entry: u64) -> Result<(u8, u32, bool), u8> {
         let address = 0xfee0_0000 | (entry >> 48) << 4 | (entry >> 11 & 1) << 2;
         let sent = self.interrupt(requester, address, entry as u32 & 0x80ff);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Queued invalidation (section 6.5.2). One command at a time, each with a wait descriptor behind it, whose status word
-//! reports that the command is done: the queue is empty between commands.
+//! Queued invalidation (section 6.5.2). One command at a time, each with a wait descriptor behind it. Its status
+//! word reports that the command is done: the queue is empty between commands.
 
 use units::{PAGE_BYTES, PhysAddr};
 
@@ -14,10 +14,10 @@ use crate::problem::Problem;
 /// One page of descriptors (size 0 in IQA), and the status word behind them.
 pub(super) const BYTES: u64 = 2 * PAGE_BYTES;
 const DESCRIPTOR_BYTES: u64 = 16;
-/// What IQH and IQT count in: bits 4 to 18.
+/// The index field of IQH and IQT: bits 4 to 18.
 const INDEX: u64 = 0x7fff0;
 
-/// What the unit drops from its caches.
+/// The entries that the unit drops from its caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     /// All context entries.
@@ -36,7 +36,7 @@ pub(super) enum Command {
     Interrupt { index: u16 },
 }
 
-/// What is to arrive in memory before an invalidation is done.
+/// The accesses that must have reached memory before an invalidation is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Drain {
     pub(super) writes: bool,
@@ -96,7 +96,7 @@ impl Queue {
         Ok(Self { at, tail: 0, tag: 0 })
     }
 
-    /// The queue at `at` as it was left, checked.
+    /// Adopts the queue at `at` as it was left, checked.
     pub(super) fn adopt(
         registers: &mut impl Registers,
         memory: &impl Memory,
@@ -177,7 +177,7 @@ impl Queue {
     }
 }
 
-/// Disables whatever queue is enabled, once it is empty or has stopped with an error (section 6.5.2).
+/// Disables an enabled queue, once it is empty or has stopped with an error (section 6.5.2).
 pub(super) fn stop(registers: &mut impl Registers) -> Result<(), Problem> {
     if status(registers)? & QUEUED_INVALIDATION == 0 {
         return Ok(());

@@ -32,7 +32,7 @@ pub(super) const QUEUED_INVALIDATION: u32 = 1 << 26;
 pub(super) const INTERRUPT_REMAPPING: u32 = 1 << 25;
 pub(super) const SET_INTERRUPT_TABLE: u32 = 1 << 24;
 pub(super) const COMPATIBILITY_INTERRUPTS: u32 = 1 << 23;
-/// What keeps its state; every command repeats it, else it would be commanded off.
+/// The bits that keep their state. Every command repeats them, else it would disable them.
 const PERSISTENT: u32 =
     TRANSLATION | ADVANCED_FAULT_LOG | QUEUED_INVALIDATION | INTERRUPT_REMAPPING | COMPATIBILITY_INTERRUPTS;
 
@@ -56,7 +56,7 @@ pub(super) const TABLE_MODE: u64 = 0b11 << 10;
 /// In the interrupt remapping table address register: destinations are x2APIC identifiers.
 pub(super) const EXTENDED_INTERRUPTS: u64 = 1 << 11;
 
-/// The global status register.
+/// Returns the global status register.
 ///
 /// # Errors
 /// [`Problem::Absurd`] if it reads as all ones, as a unit does that is gone.
@@ -78,10 +78,10 @@ pub(super) fn set(registers: &mut impl Registers, bit: u32, is_on: bool, what: &
     status(registers).map(|_| ())
 }
 
-/// Commands what is done once: a table's address is read, or write buffers are flushed.
+/// Issues a one-shot command: a table's address is read, or write buffers are flushed.
 ///
 /// # Errors
-/// As [`set`]'s.
+/// Those of [`set`].
 pub(super) fn once(registers: &mut impl Registers, bit: u32, what: &'static str) -> Result<(), Problem> {
     let kept = status(registers)? & PERSISTENT;
     registers.write32(GLOBAL_COMMAND, kept | bit);

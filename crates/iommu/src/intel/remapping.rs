@@ -79,7 +79,7 @@ impl<R: Registers> Unit<R> {
         Ok(())
     }
 
-    /// Says where a function's interrupt `index` goes from now on, or that it cannot be sent. Changed in one store:
+    /// Sets the destination of a function's interrupt `index`, or that it cannot be sent. Changed in one store:
     /// each interrupt goes to the former place or to the new one.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl<R: Registers> Unit<R> {
         Ok(entry)
     }
 
-    /// Where a function's interrupt `index` goes; `None` if it cannot be sent.
+    /// Returns the destination of a function's interrupt `index`; `None` if it cannot be sent.
     ///
     /// # Errors
     /// [`Problem::NotHere`], [`Problem::Lacks`], [`Problem::NoInterrupt`] if it was not opened.
@@ -125,7 +125,7 @@ impl<R: Registers> Unit<R> {
         Ok(self.remapping.as_ref().and_then(|remapping| remapping.get(memory, entry)))
     }
 
-    /// What a function writes to send its interrupt `index`.
+    /// Returns the message that a function writes to send its interrupt `index`.
     ///
     /// # Errors
     /// [`Problem::NotHere`], [`Problem::Lacks`], [`Problem::NoInterrupt`] if it was not opened.

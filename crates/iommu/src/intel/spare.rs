@@ -10,7 +10,8 @@ use crate::redirection::{Redirection, Signal};
 /// UART's input or the watchdog's to the CPU that ends it, and may neither wait for a unit nor take its lock: no unit
 /// has cached an entry that was never present.
 ///
-/// Units in caching mode (CAP.CM) may have cached its absence. There the input is silent, and the UART is not served.
+/// Units in caching mode (CAP.CM) may have cached its absence. There the input sends no interrupts, and the UART is not
+/// served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spare(u64);
 
@@ -19,10 +20,10 @@ const SPARE_ADDRESS: u64 = 0x000f_ffff_ffff_fff0;
 const SPARE_INDEX_SHIFT: u32 = 52;
 const SPARE_X2APIC: u64 = 1 << 0;
 
-/// What is stored to send an input's interrupts by a spare entry: first the word, then the redirection.
+/// The stores that send an input's interrupts by a spare entry: first the word, then the redirection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpareWrite {
-    /// Where the word is stored and written back to.
+    /// Address to which the word is stored and written back.
     pub at: PhysAddr,
     /// The word.
     pub word: u64,
@@ -40,7 +41,7 @@ impl Spare {
         self.0
     }
 
-    /// What [`bits`](Self::bits) returned; `None` for 0.
+    /// Returns the value for the result of [`bits`](Self::bits); `None` for 0.
     pub const fn from_bits(bits: u64) -> Option<Self> {
         if bits == 0 { None } else { Some(Self(bits)) }
     }

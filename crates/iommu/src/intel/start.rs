@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Taking a unit over, from reset or from firmware or a kernel that left it enabled.
 //!
-//! Where translation is on it stays on: the root table is replaced under it (section 6.6), so that each access passes
+//! Enabled translation stays enabled: the root table is replaced under it (section 6.6), so that each access passes
 //! the former tables or these. The table mode cannot be changed so. A unit that was left in scalable mode is disabled
 //! for a moment, in which protected memory regions keep functions from all memory.
 
@@ -23,7 +23,7 @@ use crate::intel::tables::Contexts;
 use crate::intel::unit::{Unit, context_of};
 use crate::problem::Problem;
 
-/// Where a unit is.
+/// The place of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The segment group of its functions.
@@ -93,7 +93,7 @@ impl<R: Registers> Unit<R> {
         self.command(memory, Command::Translations(drain))
     }
 
-    /// Section 11.4: no function reaches memory below 4 GiB, nor above.
+    /// Enables protected memory (section 11.4): no function reaches memory below 4 GiB, nor above.
     fn protect_all(&mut self) -> Result<(), Problem> {
         self.unprotect()?;
         self.registers.write32(PROTECTED_LOW_BASE, 0);

@@ -59,7 +59,7 @@ impl Context {
         DomainId((self.high >> 8) as u16)
     }
 
-    /// The top table of those that translate.
+    /// Returns the top table of those that translate.
     pub(super) fn top(self) -> PhysAddr {
         PhysAddr(self.low & ADDRESS)
     }
@@ -79,7 +79,7 @@ pub(super) struct Contexts {
 }
 
 impl Contexts {
-    /// Nothing is present: every function is blocked.
+    /// Creates tables with no entry present: every function is blocked.
     pub(super) fn new(memory: &mut impl Memory, stores: Stores) -> Result<Self, Problem> {
         let root = stores.allocate(memory, PAGE_BYTES).ok_or(Problem::OutOfMemory)?;
         Ok(Self { root, stores })
@@ -94,7 +94,7 @@ impl Contexts {
         self.root
     }
 
-    /// The entry of a requester; an absent one where its bus has no table.
+    /// Returns the entry of a requester; an absent one where its bus has no table.
     pub(super) fn get(&self, memory: &impl Memory, requester: u16) -> Context {
         let entry = |table| entry_of(table, requester.into());
         let found = self.table(memory, requester >> 8).map(entry).map(|at| read(memory, at));
@@ -109,7 +109,7 @@ impl Contexts {
         Ok(())
     }
 
-    /// Has the unit record no faults of a requester whose entry is absent. The bus gets a table if it has none.
+    /// Has the unit record no faults of a requester with an absent entry. The bus gets a table if it has none.
     pub(super) fn stop(&self, memory: &mut impl Memory, requester: u16) -> Result<(), Problem> {
         let at = self.place(memory, requester)?;
         self.stores.store(memory, at, FAULTS_DISABLED);
@@ -145,7 +145,7 @@ impl Contexts {
         Ok(())
     }
 
-    /// Gives all tables back; the unit uses them no more.
+    /// Frees all tables, which the unit no longer uses.
     pub(super) fn free(self, memory: &mut impl Memory) {
         for bus in 0..BUSES as u16 {
             if let Some(table) = self.table(memory, bus) {
@@ -155,7 +155,7 @@ impl Contexts {
         memory.free_piece(self.root, PAGE_BYTES);
     }
 
-    /// The address of a requester's entry.
+    /// Returns the address of a requester's entry.
     fn place(&self, memory: &mut impl Memory, requester: u16) -> Result<PhysAddr, Problem> {
         let table = match self.table(memory, requester >> 8) {
             Some(table) => table,
@@ -176,11 +176,11 @@ impl Contexts {
     }
 }
 
-/// The top of three levels: the table of the four-level `root`'s first entry.
+/// Returns the top of three levels: the table of the four-level `root`'s first entry.
 ///
-/// `paging` hands an empty table back, and this one must stay while a context entry points to it. Its last entry, whose
-/// GiB such a unit's domains leave out, names the root, so that the table is never empty, and an image that adopts the
-/// domain finds the root. Hardware ignores the entry: it is absent (section 9.8).
+/// `paging` hands an empty table back, and this one must stay while a context entry points to it. Its last entry
+/// names the root (such a unit's domains leave its GiB out), so that the table is never empty, and an image that adopts
+/// the domain finds the root. Hardware ignores the entry: it is absent (section 9.8).
 pub(super) fn third_level(memory: &mut impl TableMemory, root: PhysAddr) -> Result<PhysAddr, Problem> {
     let table = match SecondStage::decode(memory.read(root, 0), 4) {
         Entry::Table(table) => table,
@@ -197,7 +197,7 @@ pub(super) fn third_level(memory: &mut impl TableMemory, root: PhysAddr) -> Resu
     Ok(table)
 }
 
-/// The root of the domain whose three levels start at `top`, as [`third_level`] has noted it.
+/// Returns the root of the domain with three levels from `top`, as [`third_level`] has noted it.
 pub(super) fn root_of(memory: &impl TableMemory, top: PhysAddr) -> PhysAddr {
     PhysAddr(memory.read(top, LAST) & PAGE_ADDRESS)
 }

@@ -29,12 +29,12 @@ pub struct Unit<R> {
 }
 
 impl<R: Registers> Unit<R> {
-    /// Device addresses from here up cannot be translated: the limit of domains that are attached.
+    /// Returns the first device address that cannot be translated: the limit of domains that are attached.
     pub fn address_limit(&self) -> u64 {
         self.capabilities.address_limit()
     }
 
-    /// The largest page that attached domains may use.
+    /// Returns the largest page that attached domains may use.
     pub fn largest_page(&self) -> PageSize {
         self.capabilities.largest_page()
     }
@@ -73,7 +73,7 @@ impl<R: Registers> Unit<R> {
     ///
     /// # Errors
     /// [`Problem::NotHere`]; with [`Problem::NoAnswer`] and [`Problem::Refused`] the unit may still hold what it had
-    /// cached: the memory that the function reached must not be given to anyone else.
+    /// cached: the memory that the function reached must not be given to another owner.
     pub fn block(&mut self, memory: &mut impl Memory, source: Bdf) -> Result<(), Problem> {
         self.check(source)?;
         let context = self.contexts.get(memory, source.requester());
@@ -89,7 +89,7 @@ impl<R: Registers> Unit<R> {
     /// interrupts are recorded on: their entries are shared by all functions.
     ///
     /// # Errors
-    /// As [`block`](Self::block)'s, and [`Problem::OutOfMemory`].
+    /// Those of [`block`](Self::block), and [`Problem::OutOfMemory`].
     pub fn stop(&mut self, memory: &mut impl Memory, source: Bdf) -> Result<(), Problem> {
         self.block(memory, source)?;
         self.contexts.stop(memory, source.requester())?;
@@ -108,13 +108,13 @@ impl<R: Registers> Unit<R> {
         Ok(self.contexts.get(memory, source.requester()).is_stopped())
     }
 
-    /// The domain to which a function is attached.
+    /// Returns the domain to which a function is attached.
     pub fn domain_of(&self, memory: &impl Memory, source: Bdf) -> Option<DomainId> {
         let context = self.contexts.get(memory, source.requester());
         (source.segment == self.segment && context.is_present()).then(|| context.domain())
     }
 
-    /// Drops what is cached of a domain: after something was unmapped, before its memory is given to anyone else.
+    /// Drops the cached entries of a domain: after an unmap, before the memory is given to another owner.
     /// Accesses under way have ended by then, where the unit can drain them.
     ///
     /// # Errors
@@ -124,11 +124,11 @@ impl<R: Registers> Unit<R> {
         self.command(memory, Command::Domain(domain, drain))
     }
 
-    /// As [`invalidate`](Self::invalidate), for `bytes` bytes at `address`: more than those is dropped where the unit
-    /// cannot select pages.
+    /// Drops the cached entries of `bytes` bytes at `address`, as [`invalidate`](Self::invalidate) does for a domain;
+    /// more than those where the unit cannot select pages.
     ///
     /// # Errors
-    /// As those of [`invalidate`](Self::invalidate).
+    /// Those of [`invalidate`](Self::invalidate).
     pub fn invalidate_range(
         &mut self,
         memory: &mut impl Memory,
@@ -160,7 +160,8 @@ impl<R: Registers> Unit<R> {
         }
     }
 
-    /// The next access that was refused; `None` if there is none. Ends after each of the unit's records was read once.
+    /// Takes the next access that was refused; `None` if there is none. Ends after each of the unit's records was
+    /// read once.
     pub fn next_fault(&mut self) -> Option<Fault> {
         faults::next(&mut self.registers, self.capabilities, self.segment)
     }
@@ -193,7 +194,7 @@ impl<R: Registers> Unit<R> {
         Drain { writes, reads }
     }
 
-    /// Section 6.8: stores may wait in the chipset's write buffers.
+    /// Flushes the chipset's write buffers, in which stores may wait (section 6.8).
     pub(super) fn flush_stores(&mut self) -> Result<(), Problem> {
         match self.capabilities.needs_write_buffer_flush() {
             true => once(&mut self.registers, WRITE_BUFFER_FLUSH, "flushing write buffers"),
@@ -205,8 +206,8 @@ impl<R: Registers> Unit<R> {
         if source.segment == self.segment { Ok(()) } else { Err(Problem::NotHere { source }) }
     }
 
-    /// After an entry has become present: what is cached of its absence goes, and whatever was cached under the
-    /// domain's number before it was this domain's.
+    /// Drops the cached absence of an entry that has become present, and all that was cached under the domain's number
+    /// before it was this domain's.
     fn drop_absent(&mut self, memory: &mut impl Memory, requester: u16, domain: DomainId) -> Result<(), Problem> {
         if self.capabilities.caches_absent() {
             self.command(memory, Command::Context { requester, domain: DomainId(0) })?;
@@ -219,7 +220,7 @@ impl<R: Registers> Unit<R> {
     }
 }
 
-/// The context entry of functions in `domain`, which the unit can translate.
+/// Returns the context entry of functions in `domain`, which the unit can translate.
 pub(super) fn context_of<M: Memory>(
     memory: &mut M,
     capabilities: Capabilities,
@@ -242,7 +243,8 @@ pub(super) fn context_of<M: Memory>(
     Ok(Context::translated(top, capabilities.has_four_levels(), domain.id()))
 }
 
-/// The smallest power of two of pages, aligned to its size, that has all of these bytes; `None` if there is none.
+/// Returns the smallest power of two of pages, aligned to its size, that has all of these bytes; `None` if there is
+/// none.
 fn mask_of(address: u64, bytes: u64) -> Option<u32> {
     let last = address.checked_add(bytes.checked_sub(1)?)?;
     let differing = u64::BITS - ((address ^ last) / PAGE_BYTES).leading_zeros();

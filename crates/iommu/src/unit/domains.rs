@@ -21,7 +21,7 @@ const LARGEST_AMD: PageSize = PageSize::Gib1;
 const OTHER_FORMAT: Problem =
     Problem::Lacks { feature: "tables in the format of this domain, which is of another unit" };
 
-/// What a guest's functions behind one unit reach.
+/// The memory that a guest's functions behind one unit reach.
 #[derive(Debug)]
 pub enum GuestDomain {
     /// In AMD-Vi's format.
@@ -31,7 +31,7 @@ pub enum GuestDomain {
 }
 
 impl GuestDomain {
-    /// Its number, which is the guest's own behind this unit.
+    /// Returns its number, which is the guest's own behind this unit.
     pub fn id(&self) -> DomainId {
         match self {
             Self::Amd(domain) => domain.id(),
@@ -112,7 +112,7 @@ impl<R: Registers> Unit<R> {
     ///
     /// # Errors
     /// [`Problem::NotHere`]; [`Problem::NoAnswer`] and [`Problem::Refused`], after which the memory that it reached
-    /// must not be given to anyone else.
+    /// must not be given to another owner.
     pub fn block<W: Words>(&mut self, memory: &mut Store<W>, source: Bdf) -> Result<(), Problem> {
         match self {
             Self::Amd(registers, unit) => unit.block(registers, memory, source),
@@ -128,7 +128,7 @@ impl<R: Registers> Unit<R> {
     /// the function, until that is attached to a domain. The unit's tables state it: the next image finds it.
     ///
     /// # Errors
-    /// As [`block`](Self::block)'s; [`Problem::OutOfMemory`], after which it is blocked and its faults are logged.
+    /// Those of [`block`](Self::block); [`Problem::OutOfMemory`], after which it is blocked and its faults are logged.
     pub fn stop<W: Words>(&mut self, memory: &mut Store<W>, source: Bdf) -> Result<(), Problem> {
         match self {
             Self::Amd(registers, unit) => unit.stop(registers, memory, source),
@@ -151,9 +151,9 @@ impl<R: Registers> Unit<R> {
         }
     }
 
-    /// The domain to which a function is attached, as the unit's tables state; `None` if it is blocked. An image that
-    /// has adopted the unit knows its domains only from here. Functions that share a domain share its number: of the
-    /// domains returned for them, one is kept.
+    /// Returns the domain to which a function is attached, as the unit's tables state; `None` if it is blocked. An
+    /// image that has adopted the unit knows its domains only from here. Functions that share a domain share its
+    /// number: of the domains returned for them, one is kept.
     ///
     /// # Errors
     /// [`Problem::NotHere`]; [`Problem::NotAdopted`] if the domain's tables are not where an image has them.

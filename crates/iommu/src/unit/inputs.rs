@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Inputs of I/O APICs whose interrupts pass a unit. AMD-Vi passes them as they are (`passes_interrupts`); VT-d remaps
-//! them, or blocks those that name a CPU themselves.
+//! Inputs of I/O APICs with interrupts that pass a unit. AMD-Vi passes them as they are (`passes_interrupts`); VT-d
+//! remaps them, or blocks those that name a CPU themselves.
 
 use pci::Bdf;
 
@@ -38,7 +38,7 @@ impl<R: Registers> Unit<R> {
     }
 
     /// Sends input `index` of the I/O APIC `source`, which has `inputs` of them, to a CPU; returns the input's entry.
-    /// An input that sent something sends the one or the other from here on.
+    /// An input that has sent an interrupt sends the former or the new one from here on.
     ///
     /// # Errors
     /// [`Problem::NotHere`]; [`Problem::NoInterrupt`]; [`Problem::FarDestination`]; [`Problem::NoAnswer`];
@@ -60,8 +60,8 @@ impl<R: Registers> Unit<R> {
         }
     }
 
-    /// The I/O APIC's spare entry of this number, below [`SPARES`]; `None` if its interrupts are not remapped, and
-    /// entries name the CPU.
+    /// Returns the I/O APIC's spare entry of this number, below [`SPARES`]; `None` if its interrupts are not remapped,
+    /// and entries name the CPU.
     ///
     /// # Errors
     /// [`Problem::NotHere`]; [`Problem::NoInterrupt`] if entries are used up.

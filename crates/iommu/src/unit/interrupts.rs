@@ -47,7 +47,7 @@ impl<R: Registers> Unit<R> {
         }
     }
 
-    /// Where a function's interrupt `index` goes, as the unit's tables state; `None` if it is closed.
+    /// Returns the destination of a function's interrupt `index` in the unit's tables; `None` if it is closed.
     ///
     /// # Errors
     /// [`Problem::NotHere`]; [`Problem::Lacks`]; [`Problem::NoInterrupt`] if it was not opened.
@@ -63,7 +63,7 @@ impl<R: Registers> Unit<R> {
         }
     }
 
-    /// What a function writes to send its interrupt `index`.
+    /// Returns the message that a function writes to send its interrupt `index`.
     ///
     /// # Errors
     /// [`Problem::NotHere`]; [`Problem::Lacks`]; [`Problem::NoInterrupt`] if it was not opened.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What firmware states of one unit, as the vendors' modules want it.
+//! Firmware's description of one unit, in the form that the vendors' modules need.
 
 use alloc::vec::Vec;
 
@@ -21,7 +21,7 @@ const MAX_NAMED: usize = 4096;
 /// A unit's place in the machine.
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
-    /// What firmware states.
+    /// Firmware's description.
     pub description: &'a Description,
     /// The unit's number among the description's units.
     pub number: usize,
@@ -39,7 +39,7 @@ impl<'a> Place<'a> {
         intel::Place { segment: self.segment(), window_bytes: u32::try_from(bytes).unwrap_or(u32::MAX) }
     }
 
-    /// The highest requester identifier behind the unit.
+    /// Returns the highest requester identifier behind the unit.
     pub(super) fn highest(self) -> u16 {
         let covers_rest = self.description.units.get(self.number).is_none_or(|unit| unit.covers_rest);
         let scopes = self.description.scopes.iter().filter(|scope| usize::from(scope.unit) == self.number);
@@ -58,7 +58,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Memory that firmware reserves for functions behind this unit, unless something is wrong with it.
+    /// Returns the memory that firmware reserves for functions behind this unit, unless something is wrong with it.
     fn reserved(self) -> impl Iterator<Item = &'a Reserved> {
         let is_here = move |reserved: &&Reserved| {
             let first = Bdf::of_requester(reserved.segment, reserved.first);
@@ -67,7 +67,7 @@ impl<'a> Place<'a> {
         self.description.reserved.iter().filter(is_here)
     }
 
-    /// The functions that it is for.
+    /// Returns the functions that reserved memory is for.
     pub(super) fn reserved_sources(self) -> Vec<Bdf> {
         let functions = |reserved: &'a Reserved| {
             let all = (reserved.first..=reserved.last).map(|requester| Bdf::of_requester(reserved.segment, requester));
@@ -79,7 +79,7 @@ impl<'a> Place<'a> {
         sources
     }
 
-    /// A domain that maps it at its own addresses.
+    /// Returns a domain that maps it at its own addresses.
     pub(super) fn firmware_domain<F: Format>(self, memory: &mut impl Memory) -> Result<Domain<F>, Problem> {
         let mut domain = Domain::new(FIRMWARE, memory, PageSize::Mib2)?;
         for (range, is_writable) in merged(self.reserved()) {
@@ -88,7 +88,7 @@ impl<'a> Place<'a> {
         Ok(domain)
     }
 
-    /// The requesters whose entries are not all blocked.
+    /// Returns the requesters with an entry that is not blocked.
     pub(super) fn requesters(self, domain: &Domain<AmdFormat>) -> Vec<amd::Requester> {
         let blank = |requester| amd::Requester { requester, flags: 0, passes_interrupts: false, domain: None };
         let mut all: Vec<amd::Requester> = Vec::new();
@@ -107,7 +107,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Ranges that have nothing in common, by rising address, and whether devices write them.
+/// Returns disjoint ranges, by rising address, and whether devices write them.
 fn merged<'a>(reserved: impl Iterator<Item = &'a Reserved>) -> Vec<(PhysRange, bool)> {
     let mut ranges: Vec<(PhysRange, bool)> = reserved.map(|reserved| (reserved.range, reserved.is_writable)).collect();
     ranges.sort_unstable_by_key(|(range, _)| range.start());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What firmware reserves, as one domain.
+//! The memory that firmware reserves, as one domain.
 
 use std::vec::Vec;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A unit that runs: taken over, adopted, and what it has to tell.
+//! A unit that runs: taken over, adopted, and its reports.
 
 use alloc::vec::Vec;
 
@@ -19,13 +19,13 @@ pub enum Unit<R> {
     Intel(intel::Unit<R>),
 }
 
-/// What a unit has to tell.
+/// A report of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// It has refused an access.
     Refused(Fault),
-    /// It is in trouble itself.
-    Trouble(amd::Event),
+    /// It reports an error of its own.
+    UnitError(amd::Event),
 }
 
 impl<R: Registers> Unit<R> {
@@ -78,7 +78,7 @@ impl<R: Registers> Unit<R> {
         match self {
             Self::Amd(registers, unit) => Ok(unit.next_fault(registers, memory)?.map(|event| match event {
                 amd::Event::Fault(fault) => Notice::Refused(fault),
-                trouble => Notice::Trouble(trouble),
+                error => Notice::UnitError(error),
             })),
             Self::Intel(unit) => Ok(unit.next_fault().map(Notice::Refused)),
         }

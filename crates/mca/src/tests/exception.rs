@@ -18,11 +18,11 @@ fn judge(model: &mut Model, context: Context, is_restartable: bool) -> Result<Ju
 
 fn fatal(model: &mut Model, context: Context, is_restartable: bool) -> Why {
     let fatal = judge(model, context, is_restartable).expect_err("nothing may go on");
-    assert!(!model.is_done(), "a #MC that nobody survives stays in progress");
+    assert!(!model.is_done(), "a fatal #MC stays in progress");
     fatal.why
 }
 
-/// Each way to contain errors, with a status of data that somebody has used and one of data that nobody has.
+/// Each way to contain errors, with a status of data that have been used and one of data that have not.
 fn containing() -> [(Model, u64, u64); 3] {
     [
         (Model::with_flags(10), REQUIRED, OPTIONAL),
@@ -103,7 +103,7 @@ fn a_cpu_that_contains_nothing_ends_the_host() {
 }
 
 #[test]
-fn a_lost_error_is_survived_only_where_the_cpu_says_so() {
+fn a_lost_error_is_survived_only_where_the_cpu_reports_it() {
     let mut flags = Model::with_flags(3);
     flags.inject(0, REQUIRED | Status::OVERFLOW, 0x5000);
     assert_eq!(fatal(&mut flags, Context::Guest, true), Why::Overflow);

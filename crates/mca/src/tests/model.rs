@@ -22,7 +22,7 @@ pub const OPTIONAL: u64 =
 pub const REQUIRED: u64 = OPTIONAL & !0xffff | Status::ACTION_REQUIRED | 0x134;
 /// AMD's deferred error, at an address.
 pub const DEFERRED: u64 = Status::VALID | Status::DEFERRED | Status::ADDRESS_VALID;
-/// AMD: somebody has used damaged data.
+/// AMD: damaged data have been used.
 pub const CONSUMED: u64 = VALID | Status::UNCORRECTED | Status::ADDRESS_VALID;
 
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Intel's: the status says what is to be done.
+    /// Intel's: the status states the action required.
     pub fn with_flags(banks: u32) -> Self {
         Self::new(banks, 1 << 24 | 1 << 8, 0)
     }

@@ -44,7 +44,7 @@ fn what_a_machine_check_is_about_is_left_to_its_handler() {
 }
 
 #[test]
-fn an_address_counts_only_where_the_bank_says_that_it_is_the_systems() {
+fn an_address_counts_only_where_the_bank_reports_it_as_the_systems() {
     let mut linear = Model::with_flags(2);
     linear.inject(0, OPTIONAL, 0x5000).set(0, 3, 1 << 6 | 12);
     let mut without_misc = Model::with_flags(2);

@@ -32,7 +32,7 @@ proptest! {
     /// Whatever the banks hold: a guest that goes on was not corrupt, and nothing that is uncorrected is left in a bank
     /// or lost.
     #[test]
-    fn nobody_goes_on_who_may_be_corrupt(model in model(), in_guest: bool, is_restartable: bool) {
+    fn no_context_goes_on_that_may_be_corrupt(model in model(), in_guest: bool, is_restartable: bool) {
         let context = if in_guest { Context::Guest } else { Context::Host };
         let mut after = model.clone();
         after.raise(is_restartable);
@@ -56,7 +56,7 @@ proptest! {
         }
     }
 
-    /// A poll leaves in the banks what a #MC is about, and takes everything else exactly once.
+    /// A poll leaves errors that a #MC signals in the banks, and takes all others exactly once.
     #[test]
     fn a_poll_takes_all_that_no_machine_check_is_about(mut model in model()) {
         let unit = model.unit();
@@ -67,7 +67,8 @@ proptest! {
         let left = (0..6).filter(|&bank| Status(model.get(bank, 1)).has(Status::VALID)).count();
         let mut left_by_judgement = 0;
         for bank in 0..6 {
-            left_by_judgement += usize::from(unit.look(&mut model, bank).is_some_and(|found| !found.is_pollable()));
+            left_by_judgement +=
+                usize::from(unit.read_bank(&mut model, bank).is_some_and(|found| !found.is_pollable()));
         }
         prop_assert_eq!(left, left_by_judgement);
         let mut more = 0;
@@ -81,7 +82,7 @@ proptest! {
     fn named_memory_is_whole_pages(mut model in model()) {
         let unit = model.unit();
         for bank in 0..6 {
-            let memory = unit.look(&mut model, bank).and_then(|found| found.memory);
+            let memory = unit.read_bank(&mut model, bank).and_then(|found| found.memory);
             let pages = memory.is_none_or(|memory| {
                 memory.is_aligned(4096) && !memory.is_empty() && memory.start().0 < 1 << 52
             });

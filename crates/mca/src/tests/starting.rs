@@ -52,7 +52,7 @@ fn banks_beyond_the_registers_are_not_read() {
 }
 
 #[test]
-fn how_errors_are_contained_is_what_the_cpu_says() {
+fn errors_are_contained_as_the_cpu_reports() {
     assert_eq!(Model::plain(1).unit().recovery(), Recovery::None);
     assert_eq!(Model::with_flags(1).unit().recovery(), Recovery::Flags);
     assert_eq!(Model::with_poison(1).unit().recovery(), Recovery::Poison { survives_overflow: true });

@@ -34,7 +34,7 @@ const fn amd(family: u32, model: u32, microcode: u32) -> Cpu {
 
 /// Opteron, family 0Fh: the emulator's model, too.
 pub const K8: Cpu = amd(0xf, 0x6b, 0);
-/// Bulldozer's family with microcode that brought IBPB.
+/// Bulldozer's family with microcode that added IBPB.
 pub const PILEDRIVER: Cpu = Cpu { sizes_ebx: IBPB, ..amd(0x15, 0x02, 0x0600_0852) };
 /// EPYC 7001: IBPB only.
 pub const NAPLES: Cpu = Cpu { sizes_ebx: IBPB, ..amd(0x17, 0x01, 0x0800_126e) };

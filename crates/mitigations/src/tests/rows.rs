@@ -106,8 +106,8 @@ fn scheduler_attacks_take_verw_and_microcode() {
         let attempted = "Vulnerable: Clear CPU buffers attempted, no microcode";
         assert_eq!(report(&Cpu { microcode: cpu.microcode - 1, ..cpu }, "tsa"), attempted);
         assert_eq!(report(&Cpu { is_virtual: true, ..cpu }, "tsa"), attempted);
-        let told = Cpu { is_virtual: true, extended_eax: cpu.extended_eax | 1 << 5, ..cpu };
-        assert_eq!(report(&told, "tsa"), "Mitigation: Clear CPU buffers");
+        let announced = Cpu { is_virtual: true, extended_eax: cpu.extended_eax | 1 << 5, ..cpu };
+        assert_eq!(report(&announced, "tsa"), "Mitigation: Clear CPU buffers");
         assert_eq!(report(&Cpu { extended_ecx: 0b110, ..cpu }, "tsa"), "Not affected");
     }
     assert_eq!(report(&ROME, "tsa"), "Not affected");
@@ -164,12 +164,12 @@ fn lfence_is_made_serializing_where_it_is_not_whatever_the_mode() {
 
 #[test]
 fn guests_are_told_of_lfence_and_verw_only_where_they_work() {
-    let told = |cpu: &Cpu| assess(cpu, Mode::Auto).leaf(0x8000_0021, [cpu.extended_eax, 0, 0, 0])[0] & 0b10_0100;
-    assert_eq!(told(&ROME), 1 << 2);
-    assert_eq!(told(&ROME.without(Feature::DeCfg)), 0);
-    assert_eq!(told(&MILAN), 1 << 5 | 1 << 2);
-    assert_eq!(told(&Cpu { is_virtual: true, ..MILAN }), 1 << 2);
-    // The leaf that says so is there, even where the CPU has none.
+    let announced = |cpu: &Cpu| assess(cpu, Mode::Auto).leaf(0x8000_0021, [cpu.extended_eax, 0, 0, 0])[0] & 0b10_0100;
+    assert_eq!(announced(&ROME), 1 << 2);
+    assert_eq!(announced(&ROME.without(Feature::DeCfg)), 0);
+    assert_eq!(announced(&MILAN), 1 << 5 | 1 << 2);
+    assert_eq!(announced(&Cpu { is_virtual: true, ..MILAN }), 1 << 2);
+    // The leaf that reports it is there, even where the CPU has none.
     assert_eq!(assess(&ROME, Mode::Auto).leaf(0x8000_0000, [0x8000_001f, 1, 2, 3]), [0x8000_0021, 1, 2, 3]);
     let mute = Cpu { has_de_cfg: false, ..ROME };
     assert_eq!(assess(&mute, Mode::Auto).leaf(0x8000_0000, [0x8000_001f, 1, 2, 3]), [0x8000_001f, 1, 2, 3]);
@@ -250,8 +250,8 @@ proptest! {
         }
         // No vulnerability is called mitigated by an IBPB that is not done.
         for status in assess(&cpu, Mode::Auto).statuses {
-            let says_so = matches!(status, Status::Mitigation(first, _) if first.starts_with("IBPB on VMEXIT"));
-            prop_assert!(!says_so || done.contains(Actions::IBPB_AT_EXIT));
+            let is_reported = matches!(status, Status::Mitigation(first, _) if first.starts_with("IBPB on VMEXIT"));
+            prop_assert!(!is_reported || done.contains(Actions::IBPB_AT_EXIT));
         }
     }
 }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What bounds a turn, and what ends it early.
+//! The bounds of a turn, and the reasons for its early end.
 
 use crate::problem::Problem;
 
-/// What ends a turn.
-pub(super) enum Trouble<F> {
+/// The reason for the early end of a turn.
+pub(super) enum TurnError<F> {
     Server(Problem),
     Driver(F),
 }
 
-impl<F> From<Problem> for Trouble<F> {
+impl<F> From<Problem> for TurnError<F> {
     fn from(problem: Problem) -> Self {
         Self::Server(problem)
     }
 }
 
-/// What is left of a turn.
+/// The rest of a turn's budget.
 pub(super) struct Budget {
     pub bytes: usize,
     pub steps: u32,

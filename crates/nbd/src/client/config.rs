@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a client is told, and what it tells.
+//! A client's configuration, and the connection events that it reports.
 
 use alloc::string::String;
 
 use crate::export::Export;
 use crate::problem::Problem;
 
-/// What a client is to do.
+/// The configuration of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The export's name, [`NAME_BYTES`](crate::NAME_BYTES) at most.
     pub export: String,
-    /// It changes nothing.
+    /// The client sends no request that changes the export.
     pub is_read_only: bool,
     /// Writes are acknowledged before they are stable.
     pub is_write_back: bool,
-    /// A request fails after so long without an answer.
+    /// The time without an answer after which a request fails.
     pub timeout_ns: u64,
 }
 
-/// What has happened to the connection.
+/// An event of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
-    /// The export is there.
+    /// The export is negotiated.
     Up(Export),
-    /// It is not, for this reason. It is reported once, however often the client tries again.
+    /// The connection failed, for this reason. Repeated attempts report it once.
     Down(Problem),
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a connection is: its state, and the messages that are on their way.
+//! The state of a connection, and its messages in flight.
 
 use crate::handshake::Handshake;
 use crate::wire;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The connection: from the first attempt to its end, and the next one.
 
-use super::budget::{Budget, Trouble};
+use super::budget::{Budget, TurnError};
 use super::config::News;
 use super::connection::{Link, Reply};
 use super::state::Client;
@@ -20,7 +20,7 @@ impl Client {
         stream: &mut S,
         driver: &mut D,
         budget: &mut Budget,
-    ) -> Result<(), Trouble<D::Fault>>
+    ) -> Result<(), TurnError<D::Fault>>
     where
         S: Stream + ?Sized,
         D: Driver + ?Sized,
@@ -45,12 +45,12 @@ impl Client {
         }
         let silence_ns = self.waited_ns(self.moved_ns);
         if self.slots.iter().any(Slot::is_in_flight) && silence_ns >= self.silence_ns() {
-            return Err(Problem::Silent { after_ms: silence_ns / 1_000_000 }.into());
+            return Err(Problem::TimedOut { after_ms: silence_ns / 1_000_000 }.into());
         }
         if stream.status() == Status::Open { Ok(()) } else { Err(Problem::Closed.into()) }
     }
 
-    /// Half of the time-out: a connection on which nothing moves is replaced once before requests fail.
+    /// Returns half of the time-out: a connection on which nothing moves is replaced once before requests fail.
     pub(super) fn silence_ns(&self) -> u64 {
         self.config.timeout_ns / 2
     }
@@ -113,12 +113,12 @@ impl Client {
         }
     }
 
-    /// A request was answered: the server works.
+    /// Notes that a request was answered: the server works.
     pub(super) fn note_answer(&mut self) {
         self.backoff_ns = BACKOFF_NS;
     }
 
-    /// All that is unanswered waits again.
+    /// Queues all unanswered requests again.
     pub(super) fn requeue(&mut self) {
         (self.sending, self.reply, self.reading) = (None, Reply::default(), None);
         if let Some(journal) = &mut self.journal {

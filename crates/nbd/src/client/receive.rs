@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the server sends: simple replies, and the data behind those of reads.
+//! Receives simple replies, and the data behind those of reads.
 
-use super::budget::{Budget, Trouble};
+use super::budget::{Budget, TurnError};
 use super::state::Client;
 use super::tags::{AGAIN, OWN_FLUSH};
 use crate::journal::Kept;
@@ -18,7 +18,7 @@ impl Client {
         stream: &mut S,
         driver: &mut D,
         budget: &mut Budget,
-    ) -> Result<bool, Trouble<D::Fault>>
+    ) -> Result<bool, TurnError<D::Fault>>
     where
         S: Stream + ?Sized,
         D: Driver + ?Sized,
@@ -42,7 +42,7 @@ impl Client {
         stream: &mut S,
         driver: &mut D,
         budget: &mut Budget,
-    ) -> Result<bool, Trouble<D::Fault>>
+    ) -> Result<bool, TurnError<D::Fault>>
     where
         S: Stream + ?Sized,
         D: Driver + ?Sized,
@@ -52,7 +52,7 @@ impl Client {
         let most = PIECE_BYTES.min(slot.part.saturating_sub(at) as usize);
         let received = stream.receive(&mut piece[..most]);
         budget.spend(received);
-        driver.write(tag, slot.done + at, &piece[..received]).map_err(Trouble::Driver)?;
+        driver.write(tag, slot.done + at, &piece[..received]).map_err(TurnError::Driver)?;
         let at = at + received as u32;
         self.reading = (at < slot.part).then_some((tag, at));
         if self.reading.is_none() {
@@ -61,8 +61,8 @@ impl Client {
         Ok(received > 0)
     }
 
-    /// A reply has arrived.
-    fn handle<D>(&mut self, reply: [u8; wire::REPLY_BYTES], driver: &mut D) -> Result<(), Trouble<D::Fault>>
+    /// Handles a reply that has arrived.
+    fn handle<D>(&mut self, reply: [u8; wire::REPLY_BYTES], driver: &mut D) -> Result<(), TurnError<D::Fault>>
     where
         D: Driver + ?Sized,
     {
@@ -84,8 +84,8 @@ impl Client {
         Ok(())
     }
 
-    /// The server has done what it was sent.
-    fn answered<D>(&mut self, tag: u16, driver: &mut D) -> Result<(), Trouble<D::Fault>>
+    /// Notes that the server has executed what it was sent.
+    fn answered<D>(&mut self, tag: u16, driver: &mut D) -> Result<(), TurnError<D::Fault>>
     where
         D: Driver + ?Sized,
     {
@@ -115,7 +115,7 @@ impl Client {
         if is_done { self.complete(tag, Ok(()), driver) } else { Ok(()) }
     }
 
-    /// Whether a change is stable only after a flush of its own.
+    /// Returns whether a change is stable only after a flush of its own.
     fn is_flushed_after(&mut self, tag: u16) -> bool {
         let has_fua = self.export.is_some_and(|export| export.has_fua());
         self.is_write_through() && !has_fua && self.slot(tag).request.command.is_change()

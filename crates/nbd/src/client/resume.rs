@@ -12,7 +12,8 @@ use crate::saved::{SavedClient, SavedRequest, SavedWrite, Unfit};
 use crate::wire;
 
 impl Client {
-    /// Its state, beside requests and journal. With changes in the journal the next client begins a new connection.
+    /// Returns its state, beside requests and journal. With changes in the journal the next client begins a new
+    /// connection.
     pub fn save(&self) -> SavedClient {
         let mut saved = SavedClient {
             is_connected: self.keeps_connection(),
@@ -44,7 +45,7 @@ impl Client {
         self.is_up() && !self.is_stale && !has_changes
     }
 
-    /// Its requests in flight.
+    /// Returns its requests in flight.
     pub fn saved_requests(&self) -> impl Iterator<Item = SavedRequest> {
         let keeps = self.keeps_connection();
         let is_its = move |(tag, slot): &(usize, &Slot)| slot.stage != Stage::Free && (keeps || *tag < REQUESTS);
@@ -68,7 +69,7 @@ impl Client {
         }
     }
 
-    /// The acknowledged changes in the journal, and then the data of each in up to two pieces.
+    /// Returns the acknowledged changes in the journal, and then the data of each in up to two pieces.
     pub fn saved_writes(&self) -> impl Iterator<Item = (SavedWrite, [&[u8]; 2])> {
         self.journal.iter().flat_map(|journal| {
             let answered = journal.entries().filter(|entry| matches!(entry.kept, Kept::Answered(_)));
@@ -83,7 +84,7 @@ impl Client {
     /// [`check_resumed`](Self::check_resumed) follow.
     ///
     /// # Errors
-    /// [`Unfit`]: no client can have made it. Then this one is of no use.
+    /// [`Unfit`]: no client can have made it. This client cannot be used afterwards.
     pub fn resume(&mut self, saved: &SavedClient) -> Result<(), Unfit> {
         if saved.block != 0 {
             let flags = saved.flags;

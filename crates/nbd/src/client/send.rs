@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the server is sent: one request after the other, with its data.
+//! Sends requests to the server: one after the other, each with its data.
 
-use super::budget::{Budget, Trouble};
+use super::budget::{Budget, TurnError};
 use super::connection::Sending;
 use super::state::Client;
 use super::tags::{AGAIN, OWN_FLUSH};
@@ -11,7 +11,7 @@ use crate::request::{Command, Failure, Request, Slot, Stage};
 use crate::stream::{Driver, Stream};
 use crate::wire::{self, Header};
 
-/// What to do with a request whose turn it is.
+/// The action for the next request.
 enum Next {
     /// Its header and then its data are sent.
     Send,
@@ -28,7 +28,7 @@ impl Client {
         stream: &mut S,
         driver: &mut D,
         budget: &mut Budget,
-    ) -> Result<bool, Trouble<D::Fault>>
+    ) -> Result<bool, TurnError<D::Fault>>
     where
         S: Stream + ?Sized,
         D: Driver + ?Sized,
@@ -71,7 +71,8 @@ impl Client {
         Header { flags: own | if is_fua { wire::FUA } else { 0 }, command, cookie: slot.cookie, offset, bytes }
     }
 
-    /// Whether data follows its header: that of a write, or zeroes for a server that does not write them by itself.
+    /// Returns whether data follows its header: that of a write, or zeroes for a server that does not write them by
+    /// itself.
     fn has_data(&self, slot: &Slot) -> bool {
         match slot.command() {
             Command::Write => true,
@@ -80,7 +81,7 @@ impl Client {
         }
     }
 
-    /// Bytes of data behind its header.
+    /// Returns the number of bytes of data behind its header.
     pub(super) fn data_bytes(&self, slot: &Slot) -> u32 {
         if self.has_data(slot) { slot.part } else { 0 }
     }
@@ -92,7 +93,7 @@ impl Client {
         at: u32,
         stream: &mut S,
         driver: &mut D,
-    ) -> Result<usize, Trouble<D::Fault>>
+    ) -> Result<usize, TurnError<D::Fault>>
     where
         S: Stream + ?Sized,
         D: Driver + ?Sized,
@@ -105,14 +106,16 @@ impl Client {
                 let most = most.min(data.len());
                 return Ok(stream.send(&data[..most]));
             }
-            (_, _, Command::Write) => driver.read(tag, slot.done + at, &mut piece[..most]).map_err(Trouble::Driver)?,
+            (_, _, Command::Write) => {
+                driver.read(tag, slot.done + at, &mut piece[..most]).map_err(TurnError::Driver)?
+            }
             _ => {}
         }
         Ok(stream.send(&piece[..most]))
     }
 
     /// Chooses the next request; true if there was one.
-    fn begin<D: Driver + ?Sized>(&mut self, driver: &mut D) -> Result<bool, Trouble<D::Fault>> {
+    fn begin<D: Driver + ?Sized>(&mut self, driver: &mut D) -> Result<bool, TurnError<D::Fault>> {
         let (Some(tag), Some(export)) = (self.choose(), self.export) else { return Ok(false) };
         let next = match tag {
             OWN_FLUSH | AGAIN => Next::Send,
@@ -141,7 +144,8 @@ impl Client {
         self.sending = Some(Sending { tag, sent: 0 });
     }
 
-    /// The request that is sent next: what is written again comes first, and alone; then a flush that makes room.
+    /// Returns the request that is sent next: what is written again comes first, and alone; then a flush that makes
+    /// room.
     fn choose(&mut self) -> Option<u16> {
         if let Some((number, entry)) = self.journal.as_mut().and_then(|journal| journal.again()) {
             let again = self.slot(AGAIN);
@@ -176,7 +180,7 @@ impl Client {
     }
 
     /// Checks a request, and sets the part of it that is sent now.
-    fn prepare<D>(&mut self, tag: u16, export: &Export, driver: &mut D) -> Result<Next, Trouble<D::Fault>>
+    fn prepare<D>(&mut self, tag: u16, export: &Export, driver: &mut D) -> Result<Next, TurnError<D::Fault>>
     where
         D: Driver + ?Sized,
     {
@@ -211,7 +215,7 @@ impl Client {
     }
 
     /// Adds a change to the journal, if there is one.
-    fn keep<D>(&mut self, tag: u16, part: u32, driver: &mut D) -> Result<Next, Trouble<D::Fault>>
+    fn keep<D>(&mut self, tag: u16, part: u32, driver: &mut D) -> Result<Next, TurnError<D::Fault>>
     where
         D: Driver + ?Sized,
     {
@@ -227,7 +231,7 @@ impl Client {
             if data.is_empty() {
                 break;
             }
-            driver.read(tag, slot.done + at, data).map_err(Trouble::Driver)?;
+            driver.read(tag, slot.done + at, data).map_err(TurnError::Driver)?;
             at += data.len() as u32;
         }
         Ok(Next::Send)

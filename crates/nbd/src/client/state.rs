@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A client's state, and what each part of its work does with it.
+//! A client's state, and the methods that all parts of its work share.
 
 use alloc::boxed::Box;
 
-use super::budget::Trouble;
+use super::budget::TurnError;
 use super::config::{Config, News};
 use super::connection::{Link, Reply, Sending};
 use super::tags::tags;
@@ -26,19 +26,19 @@ pub struct Client {
     pub(super) busy: u128,
     pub(super) sending: Option<Sending>,
     pub(super) reply: Reply,
-    /// The read whose data arrives: its tag, and the bytes of its part that have.
+    /// The read that data arrives for: its tag, and the bytes of its part that have arrived.
     pub(super) reading: Option<(u16, u32)>,
     pub(super) journal: Option<Journal>,
     pub(super) sequence: u64,
     pub(super) cookie: u64,
     pub(super) flush: u64,
     pub(super) now_ns: u64,
-    /// When bytes last went either way, or the first request was sent.
+    /// The time when bytes last went either way, or the first request was sent.
     pub(super) moved_ns: u64,
     pub(super) backoff_ns: u64,
     /// The connection is to be reset first.
     pub(super) is_stale: bool,
-    /// The connection is another image's: it goes on if its stream is here.
+    /// The connection is the previous image's: it continues if its stream was handed over.
     pub(super) is_adopted: bool,
     /// Times of requests count from the first turn on.
     pub(super) is_resumed: bool,
@@ -47,7 +47,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that is not connected.
+    /// Returns a client that is not connected.
     pub fn new(config: Config) -> Self {
         let journal = config.is_write_back.then(Journal::new);
         Self {
@@ -74,22 +74,22 @@ impl Client {
         }
     }
 
-    /// The export as it was last negotiated; `None` before.
+    /// Returns the export as it was last negotiated; `None` before.
     pub fn export(&self) -> Option<&Export> {
         self.export.as_ref()
     }
 
-    /// What it is to do.
+    /// Returns its configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Whether requests are sent now.
+    /// Returns whether requests are sent now.
     pub fn is_up(&self) -> bool {
         matches!(self.link, Link::Up)
     }
 
-    /// Requests of the driver that are in flight.
+    /// Returns the number of the driver's requests in flight.
     pub fn in_flight(&self) -> usize {
         self.busy.count_ones() as usize
     }
@@ -99,13 +99,13 @@ impl Client {
         self.news.take()
     }
 
-    /// How long ago a time is; 0 if it is later than the last turn.
+    /// Returns how long ago a time is, in nanoseconds; 0 if it is later than the last turn.
     pub(super) fn waited_ns(&self, since_ns: u64) -> u64 {
         let waited_ns = self.now_ns.wrapping_sub(since_ns);
         if waited_ns > u64::MAX / 2 { 0 } else { waited_ns }
     }
 
-    /// Drivers' requests in flight.
+    /// Returns the tags of drivers' requests in flight.
     pub(super) fn tags(&self) -> impl Iterator<Item = u16> + use<> {
         tags(self.busy)
     }
@@ -128,15 +128,15 @@ impl Client {
         tag: u16,
         result: Result<(), Failure>,
         driver: &mut D,
-    ) -> Result<(), Trouble<D::Fault>>
+    ) -> Result<(), TurnError<D::Fault>>
     where
         D: Driver + ?Sized,
     {
         self.free(tag);
-        driver.complete(tag, result).map_err(Trouble::Driver)
+        driver.complete(tag, result).map_err(TurnError::Driver)
     }
 
-    /// Whether what the server acknowledges is to be stable at once.
+    /// Returns whether each acknowledged change must be stable at once.
     pub(super) fn is_write_through(&self) -> bool {
         self.journal.is_none()
     }

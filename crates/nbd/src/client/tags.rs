@@ -7,7 +7,7 @@ use crate::limits::REQUESTS;
 pub(super) const OWN_FLUSH: u16 = REQUESTS as u16;
 pub(super) const AGAIN: u16 = OWN_FLUSH + 1;
 
-/// The tags of a set.
+/// Returns the tags of a set.
 pub(super) fn tags(mut set: u128) -> impl Iterator<Item = u16> {
     core::iter::from_fn(move || {
         let tag = (set != 0).then(|| set.trailing_zeros() as u16)?;

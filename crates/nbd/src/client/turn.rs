@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The work of one turn, and the requests that it is done for.
 
-use super::budget::{Budget, Trouble};
+use super::budget::{Budget, TurnError};
 use super::connection::Link;
 use super::state::Client;
 use super::tags::tags;
@@ -27,7 +27,7 @@ impl Client {
         Ok(())
     }
 
-    /// The driver has reset its device: its requests are gone. What is acknowledged is kept.
+    /// Drops all requests, because the driver has reset its device. Acknowledged changes are kept.
     pub fn abandon(&mut self) {
         self.is_stale |= self.slots.iter().any(Slot::is_in_flight);
         for tag in 0..REQUESTS as u16 {
@@ -36,7 +36,7 @@ impl Client {
     }
 
     /// Connects, sends and receives as far as it can without waiting, and a bounded number of bytes. Returns when the
-    /// next turn is due, beside those that bytes or room of the stream are a reason for; `None` if no time is.
+    /// next turn is due, beside turns for bytes or room of the stream; `None` if none is.
     ///
     /// # Errors
     /// The driver's fault: all its requests are gone.
@@ -46,7 +46,7 @@ impl Client {
         D: Driver + ?Sized,
     {
         self.set_clock(now_ns);
-        // An image that brings no stream begins a new connection: nobody has ended the one before.
+        // An image that was handed no stream begins a new connection: the previous one was not ended.
         let was_adopted = core::mem::take(&mut self.is_adopted);
         self.is_stale |= was_adopted && self.is_up() && stream.status() == Status::Closed;
         if core::mem::take(&mut self.is_stale) {
@@ -56,8 +56,8 @@ impl Client {
         let worked = self.expire(stream, driver).and_then(|()| self.work(stream, driver, &mut budget));
         match worked {
             Ok(()) => {}
-            Err(Trouble::Server(problem)) => self.lose(problem, stream),
-            Err(Trouble::Driver(fault)) => {
+            Err(TurnError::Server(problem)) => self.lose(problem, stream),
+            Err(TurnError::Driver(fault)) => {
                 self.abandon();
                 return Err(fault);
             }
@@ -74,9 +74,9 @@ impl Client {
         }
     }
 
-    /// Fails the requests that have waited too long. One that the server has would be answered later: its connection is
-    /// of no use any more.
-    fn expire<S, D>(&mut self, stream: &mut S, driver: &mut D) -> Result<(), Trouble<D::Fault>>
+    /// Fails the requests that have waited too long. The server may still answer one that it has received, so that
+    /// connection is ended.
+    fn expire<S, D>(&mut self, stream: &mut S, driver: &mut D) -> Result<(), TurnError<D::Fault>>
     where
         S: Stream + ?Sized,
         D: Driver + ?Sized,
@@ -87,12 +87,12 @@ impl Client {
             return Ok(());
         }
         if tags(late).any(|tag| self.slots[usize::from(tag)].is_in_flight()) {
-            self.lose(Problem::Silent { after_ms: self.config.timeout_ns / 1_000_000 }, stream);
+            self.lose(Problem::TimedOut { after_ms: self.config.timeout_ns / 1_000_000 }, stream);
         }
         tags(late).try_for_each(|tag| self.complete(tag, Err(Failure::TimedOut), driver))
     }
 
-    /// When something is due.
+    /// Returns the time of the next turn that is due.
     fn next(&self) -> Option<u64> {
         let waited = self.tags().map(|tag| self.waited_ns(self.slots[usize::from(tag)].since_ns)).max();
         let expires = waited.map(|ns| self.now_ns.saturating_add(self.config.timeout_ns.saturating_sub(ns)));

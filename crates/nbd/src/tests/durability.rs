@@ -30,7 +30,7 @@ fn without_fua_a_change_is_flushed_before_it_is_acknowledged() {
 }
 
 #[test]
-fn a_change_whose_flush_was_lost_is_sent_again() {
+fn a_change_is_sent_again_after_its_flush_was_lost() {
     let mut world = World::up(1 << 20, ALL_FLAGS & !flag::FUA, false);
     world.write(0, 0, &[1; 512]);
     world.turn();
@@ -40,7 +40,7 @@ fn a_change_whose_flush_was_lost_is_sent_again() {
     world.turn();
     world.wait(SECOND_NS);
     assert_eq!(world.server.received[0].command, wire::WRITE);
-    world.settle();
+    world.run_until_idle();
     assert_eq!((world.done(), world.server.stable[0]), ([(0, Ok(()))].to_vec(), 1));
 }
 
@@ -57,17 +57,17 @@ fn a_server_that_makes_nothing_stable_is_refused() {
 fn acknowledged_writes_outlive_a_server_that_is_killed_before_their_flush() {
     let mut world = World::up(1 << 20, ALL_FLAGS, true);
     world.write(0, 0, &[1; 4096]);
-    world.settle();
+    world.run_until_idle();
     world.write(0, 0, &[2; 2048]);
     world.submit(1, Command::WriteZeroes { may_trim: false }, 3072, &[0; 1024]);
-    world.settle();
+    world.run_until_idle();
     assert_eq!(world.done().len(), 3);
     world.server.kill(512, || false);
     assert_eq!(world.server.disk[0], 0);
     world.read(0, 0, 4096);
     world.turn();
     world.wait(SECOND_NS);
-    world.settle();
+    world.run_until_idle();
     assert_eq!(world.done(), [(0, Ok(()))]);
     let data = &world.driver.data[&0];
     assert_eq!((data[0], data[2047], data[2048], data[3071], data[3072]), (2, 2, 1, 1, 0));
@@ -77,11 +77,11 @@ fn acknowledged_writes_outlive_a_server_that_is_killed_before_their_flush() {
 fn what_a_flush_has_made_stable_is_not_written_again() {
     let mut world = World::up(1 << 20, ALL_FLAGS, true);
     world.write(0, 0, &[1; 512]);
-    world.settle();
+    world.run_until_idle();
     world.flush(1);
-    world.settle();
+    world.run_until_idle();
     world.write(2, 512, &[2; 512]);
-    world.settle();
+    world.run_until_idle();
     world.server.kill(512, || false);
     world.turn();
     world.wait(SECOND_NS);
@@ -94,7 +94,7 @@ fn a_full_journal_makes_room_by_flushes_of_its_own() {
     let mut world = World::up(4 << 20, ALL_FLAGS, true);
     for round in 0..4u8 {
         (0..64).for_each(|tag| world.write(tag, u64::from(tag) * 16384, &[round + 1; 16384]));
-        world.settle();
+        world.run_until_idle();
         assert_eq!(world.done().len(), 64, "round {round}");
     }
     assert_eq!(world.server.disk[63 * 16384], 4);
@@ -117,7 +117,7 @@ fn an_answer_without_an_answer_to_the_flush_keeps_the_write() {
     world.server.kill(512, || false);
     world.turn();
     world.wait(SECOND_NS);
-    world.settle();
+    world.run_until_idle();
     assert_eq!(world.server.disk[0], 1);
 }
 
@@ -125,7 +125,7 @@ fn an_answer_without_an_answer_to_the_flush_keeps_the_write() {
 fn a_flush_that_fails_keeps_what_it_should_have_made_stable() {
     let mut world = World::up(1 << 20, ALL_FLAGS, true);
     world.write(0, 0, &[1; 512]);
-    world.settle();
+    world.run_until_idle();
     world.flush(1);
     world.turn();
     world.server.fail(0, 5);
@@ -139,14 +139,14 @@ fn acknowledged_writes_and_requests_go_on_in_another_image() {
     for keeps_stream in [true, false] {
         let mut world = World::up(1 << 20, ALL_FLAGS, true);
         world.write(0, 0, &[1; 70_000]);
-        world.settle();
+        world.run_until_idle();
         world.read(1, 0, 70_000);
         world.turn();
         world.hand_over(keeps_stream);
         world.server.kill(512, || false);
         world.turn();
         world.wait(SECOND_NS);
-        world.settle();
+        world.run_until_idle();
         assert_eq!(world.done(), [(0, Ok(())), (1, Ok(()))]);
         assert_eq!(world.driver.data[&1], [1; 70_000]);
     }

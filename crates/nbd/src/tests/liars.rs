@@ -12,13 +12,13 @@ fn down(world: &mut World) -> Problem {
     }
 }
 
-/// What a client finds of a server that says these bytes first.
+/// Returns the problem that a client finds with a server that sends these bytes first.
 fn greeted(bytes: &[u8]) -> Problem {
     let mut world = World::new(Server::new(1 << 20, ALL_FLAGS), config(false));
     world.server.is_mute = true;
     world.turn();
     world.server.is_mute = false;
-    world.server.say(bytes);
+    world.server.send_raw(bytes);
     world.turn();
     down(&mut world)
 }
@@ -119,7 +119,7 @@ fn a_reply_to_no_request_ends_the_connection_and_nothing_else() {
         assert_eq!((world.server.received.len(), world.done().len()), (1, 0), "it is sent again");
         world.client.take_news();
     }
-    world.settle();
+    world.run_until_idle();
     assert_eq!(world.done(), [(0, Ok(()))]);
 }
 
@@ -137,7 +137,7 @@ fn a_reply_that_comes_twice_is_to_no_request() {
 #[test]
 fn noise_ends_the_connection() {
     let mut world = World::up(1 << 20, ALL_FLAGS, false);
-    world.server.say(&[0x66; 16]);
+    world.server.send_raw(&[0x66; 16]);
     world.turn();
     assert_eq!(down(&mut world), Problem::ReplyMagic(0x6666_6666));
 }
@@ -150,13 +150,13 @@ fn a_reply_that_breaks_off_is_repeated_on_the_next_connection() {
     world.turn();
     let cookie = world.server.received[0].cookie;
     world.server.answer(cookie, 0);
-    world.server.say(&[9; 1000]);
+    world.server.send_raw(&[9; 1000]);
     world.turn();
     world.server.disconnect();
     world.turn();
     assert_eq!(down(&mut world), Problem::Closed);
     world.wait(SECOND_NS);
-    world.settle();
+    world.run_until_idle();
     assert_eq!((world.done(), world.driver.data[&0].clone()), ([(0, Ok(()))].to_vec(), [9; 4096].to_vec()));
 }
 
@@ -167,7 +167,7 @@ fn a_server_that_never_answers_is_left_once_and_then_requests_fail() {
     world.turn();
     assert_eq!(world.next_ns, Some(world.now_ns + TIMEOUT_NS / 2));
     world.wait(TIMEOUT_NS / 2);
-    assert_eq!(down(&mut world), Problem::Silent { after_ms: 5000 });
+    assert_eq!(down(&mut world), Problem::TimedOut { after_ms: 5000 });
     world.wait(SECOND_NS);
     assert_eq!(world.server.connections, 2);
     world.wait(TIMEOUT_NS / 2);
@@ -186,7 +186,7 @@ fn a_server_that_does_not_negotiate_is_left() {
 }
 
 #[test]
-fn nobody_who_accepts_is_reported_once_and_tried_ever_less() {
+fn a_refused_connection_is_reported_once_and_tried_ever_less() {
     let mut world = World::new(Server::new(1 << 20, ALL_FLAGS), config(false));
     world.server.is_listening = false;
     world.read(0, 0, 512);
@@ -212,7 +212,7 @@ fn a_server_that_ends_is_no_error() {
     world.turn();
     assert_eq!(down(&mut world), Problem::ShuttingDown);
     world.wait(SECOND_NS);
-    world.settle();
+    world.run_until_idle();
     assert_eq!(world.done(), [(0, Ok(()))]);
 }
 

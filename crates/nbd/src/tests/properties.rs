@@ -43,7 +43,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..120)
 }
 
-/// What a block may read as: one value, or more after a write has failed.
+/// The values that a block may read as: one, or more after a write has failed.
 #[derive(Clone, Debug)]
 struct Known(Vec<u8>);
 
@@ -93,7 +93,7 @@ impl Model {
         }
     }
 
-    /// What is acknowledged without a write-back cache is stable at once.
+    /// A change that is acknowledged without a write-back cache is stable at once.
     fn check_stable(&self, block: usize) {
         if !self.is_write_back {
             let stable = &self.world.server.stable[block * BLOCK..][..BLOCK];
@@ -131,7 +131,7 @@ impl Model {
     fn finish(mut self) {
         for _ in 0..150 {
             self.world.now_ns += 100_000_000;
-            self.world.settle();
+            self.world.run_until_idle();
             self.collect();
         }
         assert_eq!((self.pending.len(), self.world.client.in_flight()), (0, 0));
@@ -163,19 +163,19 @@ proptest! {
     }
 
     #[test]
-    fn a_server_that_says_anything_does_no_harm(said in proptest::collection::vec(any::<Vec<u8>>(), 1..20)) {
+    fn a_server_that_sends_anything_does_no_harm(messages in proptest::collection::vec(any::<Vec<u8>>(), 1..20)) {
         let mut world = World::up(1 << 20, ALL_FLAGS, true);
-        for bytes in said {
+        for bytes in messages {
             if !world.driver.data.contains_key(&0) {
                 world.read(0, 0, 4096);
             }
-            world.server.say(&bytes);
+            world.server.send_raw(&bytes);
             world.wait(SECOND_NS / 10);
         }
-        // What was said last may still be taken for the beginning of a reply.
+        // The last message may still be taken for the beginning of a reply.
         for _ in 0..3 {
             world.wait(SECOND_NS);
-            world.settle();
+            world.run_until_idle();
         }
         prop_assert!(world.client.is_up());
     }

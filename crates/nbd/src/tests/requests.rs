@@ -20,9 +20,9 @@ fn data_that_is_written_is_read_again() {
     let mut world = World::up(1 << 20, ALL_FLAGS, false);
     let data: Vec<u8> = (0..9000u32).map(|byte| byte as u8).collect();
     world.write(3, 4096, &data);
-    world.settle();
+    world.run_until_idle();
     world.read(4, 4096, 9000);
-    world.settle();
+    world.run_until_idle();
     assert_eq!(world.done(), [(3, Ok(())), (4, Ok(()))]);
     assert_eq!(world.driver.data[&4], data);
 }
@@ -51,9 +51,9 @@ fn a_large_request_is_sent_in_parts_that_the_server_takes() {
     world.write(0, 100, &data);
     world.turn();
     assert_eq!(world.server.received[0].bytes, 8192);
-    world.settle();
+    world.run_until_idle();
     world.read(1, 100, 30_000);
-    world.settle();
+    world.run_until_idle();
     assert_eq!(world.done(), [(0, Ok(())), (1, Ok(()))]);
     assert_eq!(world.driver.data[&1], data);
 }
@@ -69,7 +69,7 @@ fn zeroes_are_written_by_a_server_that_does_not_do_that_itself() {
         let is_own = flags == ALL_FLAGS;
         assert_eq!(first.command, if is_own { wire::WRITE_ZEROES } else { wire::WRITE });
         assert_eq!(first.flags & wire::NO_HOLE != 0, is_own);
-        world.settle();
+        world.run_until_idle();
         assert_eq!(world.done(), [(0, Ok(()))]);
         assert!(world.server.stable[512..300_512].iter().all(|byte| *byte == 0));
         assert_eq!((world.server.disk[511], world.server.disk[300_512]), (7, 7));
@@ -81,7 +81,7 @@ fn a_trim_does_nothing_where_the_server_has_none() {
     for flags in [ALL_FLAGS, ALL_FLAGS & !flag::TRIM] {
         let mut world = World::up(1 << 20, flags, false);
         world.submit(0, Command::Trim, 512, &[0; 4096]);
-        world.settle();
+        world.run_until_idle();
         assert_eq!(world.done(), [(0, Ok(()))]);
         assert_eq!(world.server.disk[512] == 0xee, flags == ALL_FLAGS);
     }
@@ -123,7 +123,7 @@ fn a_read_only_client_changes_nothing() {
     world.write(0, 0, &[1; 512]);
     world.submit(1, Command::Trim, 0, &[0; 512]);
     world.read(2, 0, 512);
-    world.settle();
+    world.run_until_idle();
     let refused = Err(Failure::ReadOnly);
     assert_eq!(world.done(), [(0, refused), (1, refused), (2, Ok(()))]);
 }
@@ -144,7 +144,7 @@ fn a_turn_moves_a_bounded_number_of_bytes() {
     world.turn();
     assert_eq!(world.next_ns, Some(world.now_ns), "it goes on");
     assert!(world.server.received.len() < 8, "{} of 16", world.server.received.len());
-    world.settle();
+    world.run_until_idle();
     assert_eq!(world.done().len(), 16);
 }
 
@@ -155,11 +155,11 @@ fn a_driver_at_fault_loses_its_requests_and_no_other_turn() {
     world.driver.is_faulty = true;
     assert_eq!(world.client.turn(world.now_ns, &mut world.server, &mut world.driver), Err("no memory"));
     world.driver.is_faulty = false;
-    world.settle();
-    world.settle();
+    world.run_until_idle();
+    world.run_until_idle();
     assert_eq!((world.done(), world.client.in_flight()), (Vec::new(), 0));
     world.write(0, 512, &[2; 512]);
-    world.settle();
+    world.run_until_idle();
     assert_eq!(world.done(), [(0, Ok(()))]);
     assert_eq!((world.server.disk[0], world.server.disk[512]), (0, 2));
 }

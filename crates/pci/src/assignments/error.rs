@@ -38,7 +38,7 @@ pub enum AssignError {
         /// That number.
         most: usize,
     },
-    /// The host keeps no more differences from the configurations.
+    /// The host's list of differences from the configurations is full.
     TooManyChanges,
     /// No guest is assigned the function.
     Free {

@@ -15,7 +15,7 @@ const HOST_BRIDGE: u8 = 0x00;
 pub enum Role {
     /// A device, or what else is no bridge to a bus.
     Device,
-    /// The host bridge: it sends nothing of its own, and counts for nobody's isolation.
+    /// The host bridge: it sends nothing of its own, and does not affect the isolation of any function.
     HostBridge,
     /// A root port, or a switch's port.
     Port {
@@ -24,7 +24,7 @@ pub enum Role {
         /// Its kind.
         kind: PortKind,
     },
-    /// A bridge to a bus of conventional PCI, whose devices share the bus and the bridge's requester identifier.
+    /// A bridge to a bus of conventional PCI. Devices behind it share the bus and the bridge's requester identifier.
     Bridge {
         /// The bus behind it.
         secondary: u8,

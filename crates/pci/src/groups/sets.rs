@@ -9,7 +9,7 @@ pub(super) struct Sets {
 }
 
 impl Sets {
-    /// As many sets as indices.
+    /// Creates one set for each index.
     pub fn new(count: usize) -> Self {
         Self { parents: (0..count).collect() }
     }

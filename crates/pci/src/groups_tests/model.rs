@@ -101,7 +101,7 @@ impl Tree {
         std::iter::successors(self.parents[index], |&bridge| self.parents[bridge])
     }
 
-    /// The other functions of its device.
+    /// Returns the other functions of its device.
     fn siblings(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
         let of = |index: usize| (self.members[index].place.bus, self.members[index].place.device());
         let counts = move |&other: &usize| {
@@ -110,7 +110,7 @@ impl Tree {
         (0..self.members.len()).filter(counts)
     }
 
-    /// What a request that has arrived at a bridge from below can reach from there on without the root complex.
+    /// Returns the functions that a request, arrived at a bridge from below, can reach without the root complex.
     fn reach_above(&self, bridge: usize) -> BTreeSet<usize> {
         let isolates = self.members[bridge].isolates();
         let mut reached = BTreeSet::from([bridge]);
@@ -125,7 +125,8 @@ impl Tree {
         &reached | &self.reach(bridge)
     }
 
-    /// What a request that a function sends or forwards upwards can reach without the root complex.
+    /// Returns the functions that a request, sent or forwarded upwards by a function, can reach without the root
+    /// complex.
     fn reach(&self, from: usize) -> BTreeSet<usize> {
         let mut reached = BTreeSet::from([from]);
         let member = &self.members[from];

@@ -5,7 +5,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::common::{COMMAND, DRAIN_US, QUIET, READY_US, ResetError, SETTLE_US, is_ready, wait};
+use super::common::{COMMAND, DRAIN_US, QUIET, READY_US, RECOVERY_US, ResetError, is_ready, wait};
 use super::kept::Kept;
 use crate::capability::Capability;
 use crate::{Bdf, ConfigWrite, Function, Kind};
@@ -19,10 +19,10 @@ const REPORTS_LINK: u32 = 1 << 20;
 const LINK_STATUS: u16 = 0x10;
 const IS_LINK_ACTIVE: u32 = 1 << 29;
 
-/// The reset is asserted for so long: at least a millisecond (PCI Local Bus 3.0, section 4.3.2; PCI Express Base 5.0,
-/// section 6.6.1).
+/// Time for which the reset is asserted: at least a millisecond (PCI Local Bus 3.0, section 4.3.2; PCI Express Base
+/// 5.0, section 6.6.1).
 const ASSERT_US: u32 = 2_000;
-/// A link may take so long to be up again (section 6.6.1: a second).
+/// The longest time for a link to be up again (section 6.6.1: a second).
 const LINK_US: u32 = 1_000_000;
 
 /// The functions that a bridge resets together.
@@ -56,7 +56,7 @@ impl fmt::Display for NoBusReset {
 }
 
 impl BusReset {
-    /// The reset of the bus on which `place` is, in a machine with these functions.
+    /// Returns the reset of the bus on which `place` is, in a machine with these functions.
     ///
     /// # Errors
     /// The reason why there is none.
@@ -83,7 +83,7 @@ impl BusReset {
         Ok(Self { bridge: bridge.place, link, functions: devices.collect::<Result<_, _>>()? })
     }
 
-    /// The functions that it resets.
+    /// Returns the functions that it resets.
     pub fn functions(&self) -> impl Iterator<Item = Bdf> {
         self.functions.iter().map(|(place, _)| *place)
     }
@@ -92,7 +92,8 @@ impl BusReset {
     /// neither decodes, nor masters the bus, nor interrupts. Takes up to 2.3 seconds, in which the caller's CPU waits.
     ///
     /// # Errors
-    /// [`ResetError`] of `place`, which must not be given to anybody. Others that do not come back stay as they are.
+    /// [`ResetError`] of `place`, which must not be assigned to any guest. Others that do not come back stay as they
+    /// are.
     pub fn reset(&self, config: &mut dyn ConfigWrite, place: Bdf) -> Result<(), ResetError> {
         if config.read(place, 0) == u32::MAX {
             return Err(ResetError::Gone);
@@ -106,7 +107,7 @@ impl BusReset {
         wait(config, ASSERT_US, |_| false);
         config.write16(self.bridge, BRIDGE_CONTROL, control & !SECONDARY_BUS_RESET);
         self.wait_for_link(config);
-        wait(config, SETTLE_US, |_| false);
+        wait(config, RECOVERY_US, |_| false);
         if !wait(config, READY_US, |config| is_ready(config, place)) {
             return Err(ResetError::NotReady);
         }

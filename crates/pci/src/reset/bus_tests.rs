@@ -25,7 +25,7 @@ fn functions(machine: &mut Machine) -> Vec<Function> {
     found
 }
 
-/// A device with two functions behind a bridge.
+/// Returns a device with two functions behind a bridge.
 fn pair() -> Machine {
     let device = || {
         let mut chip = Chip::new(0x1234, 0x11e8, 0x00ff, 0x80).with_bar(0, 0xfe00_0000);
@@ -91,7 +91,7 @@ fn a_bus_without_one_bridge_of_its_own_is_refused() {
 }
 
 proptest! {
-    /// Whatever bridges state, a reset takes no bridge, and the function that it is for.
+    /// For any registers of the bridges, a reset includes no bridge, and the function that it is for.
     #[test]
     fn no_bridge_is_reset(ranges in prop::collection::vec((0u8..4, 0u8..5, 0u8..5), 1..6), bus in 0u8..5) {
         let mut machine = Machine::default();

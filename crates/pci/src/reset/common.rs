@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all resets share: registers, times, and the wait for a function that comes back.
+//! The parts that all resets share: registers, times, and the wait for a function that comes back.
 
 use core::fmt;
 
@@ -14,12 +14,12 @@ pub(super) const INITIATE_FLR: u16 = 1 << 15;
 /// In Device Status, the upper half of the word of Device Control.
 pub(super) const TRANSACTIONS_PENDING: u32 = 1 << 21;
 
-/// Transactions of the function may be on their way for so long (PCI Express Base 5.0, section 6.6.2 leaves the time to
-/// software, whose completion time-out is 50 ms by default: twice that).
+/// The longest wait for transactions of the function that are in flight (PCI Express Base 5.0, section 6.6.2 leaves the
+/// time to software; the completion time-out is 50 ms by default: twice that).
 pub(super) const DRAIN_US: u32 = 100_000;
-/// A function must not be accessed for so long after its reset (section 6.6.2).
-pub(super) const SETTLE_US: u32 = 100_000;
-/// A function may answer that it is not ready for so long (section 6.6.1: a second).
+/// Time for which a function must not be accessed after its reset (section 6.6.2).
+pub(super) const RECOVERY_US: u32 = 100_000;
+/// The longest time for which a function may answer that it is not ready (section 6.6.1: a second).
 pub(super) const READY_US: u32 = 1_000_000;
 
 /// A reset that did not succeed.
@@ -43,12 +43,12 @@ impl fmt::Display for ResetError {
     }
 }
 
-/// A function that is not ready reads as 0001h in its vendor identifier, or as ones.
+/// Returns whether a function is ready: one that is not reads as 0001h in its vendor identifier, or as ones.
 pub(super) fn is_ready(config: &mut dyn ConfigWrite, place: Bdf) -> bool {
     !matches!(config.read(place, 0) as u16, 0xffff | 0x0001)
 }
 
-/// Waits for so many microseconds at most; returns whether it became so.
+/// Waits up to `us` microseconds for `is_so`; returns whether it became true.
 pub(super) fn wait(config: &mut dyn ConfigWrite, us: u32, mut is_so: impl FnMut(&mut dyn ConfigWrite) -> bool) -> bool {
     for _ in 0..us {
         if is_so(config) {

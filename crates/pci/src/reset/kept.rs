@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What firmware has chosen for a function, and a reset clears: it is read before, and written again afterwards.
+//! The settings of a function that firmware has chosen and a reset clears: read before, and written again afterwards.
 
 use super::common::{DEVICE_CONTROL, INITIATE_FLR, TRANSACTIONS_PENDING};
 use crate::acs::Acs;
@@ -24,7 +24,7 @@ pub(super) struct Kept {
     interrupt_line: u8,
     /// Registers and values: the largest payload has to fit what the port above sends, and the link is configured.
     controls: [Option<(u16, u16)>; 3],
-    /// What keeps it apart from the device's other functions, if that is enabled.
+    /// The ACS controls that isolate it from the device's other functions, if they are enabled.
     acs: Option<Acs>,
 }
 

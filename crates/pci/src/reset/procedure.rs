@@ -2,16 +2,16 @@
 //! The reset of one function in steps.
 //!
 //! ```text
-//! begin ──► Draining ──► Settling ──► Waking ──► Done: restored
-//!              │ (D3hot) ▲               └── NotReady
-//!              └► Asleep ┘
+//! begin ──► Draining ──► Recovering ──► Waking ──► Done: restored
+//!              │ (D3hot)  ▲                └── NotReady
+//!              └► InD3hot ┘
 //! ```
 //!
 //! No step waits, and none makes more accesses than a list of extended capabilities takes. The waits between the steps
 //! are bounded in all.
 
 use super::common::{
-    COMMAND, DEVICE_CONTROL, DRAIN_US, INITIATE_FLR, QUIET, READY_US, ResetError, SETTLE_US, TRANSACTIONS_PENDING,
+    COMMAND, DEVICE_CONTROL, DRAIN_US, INITIATE_FLR, QUIET, READY_US, RECOVERY_US, ResetError, TRANSACTIONS_PENDING,
     is_ready,
 };
 use super::kept::Kept;
@@ -32,7 +32,7 @@ const LONGEST_CHECK_US: u32 = 32_000;
 /// The state after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The next step is due in so many microseconds.
+    /// The next step is due in this many microseconds.
     Wait(u32),
     /// The function is reset. It has what firmware had chosen for it, and is quiet.
     Done,
@@ -52,9 +52,9 @@ enum Stage {
     /// Transactions may be pending.
     Draining(Patience),
     /// It is in D3hot.
-    Asleep,
+    InD3hot,
     /// It resets, and must not be accessed.
-    Settling,
+    Recovering,
     /// It may answer that it is not ready.
     Waking(Patience),
 }
@@ -71,7 +71,7 @@ impl Patience {
         Self { left_us: us, next_us: FIRST_CHECK_US }
     }
 
-    /// The time to the next check; `None` if there is none left.
+    /// Returns the time to the next check; `None` if there is none left.
     fn take(&mut self) -> Option<Progress> {
         let us = self.next_us.min(self.left_us);
         self.left_us -= us;
@@ -99,7 +99,7 @@ impl Procedure {
         Ok(Self { place, way, kept, stage: Stage::Draining(Patience::new(DRAIN_US)) })
     }
 
-    /// The function.
+    /// Returns the function.
     pub fn place(&self) -> Bdf {
         self.place
     }
@@ -107,7 +107,7 @@ impl Procedure {
     /// Takes the next step, which is due.
     ///
     /// # Errors
-    /// [`ResetError`]: it must not be given to anybody.
+    /// [`ResetError`]: it must not be assigned to any guest.
     pub fn step(&mut self, config: &mut dyn ConfigWrite) -> Result<Progress, ResetError> {
         match &mut self.stage {
             Stage::Draining(patience) => {
@@ -117,11 +117,11 @@ impl Procedure {
                     None => Ok(self.initiate(config)),
                 }
             }
-            Stage::Asleep => {
+            Stage::InD3hot => {
                 self.set_power(config, 0);
-                Ok(self.settle(WAKE_US))
+                Ok(self.recover_for(WAKE_US))
             }
-            Stage::Settling => {
+            Stage::Recovering => {
                 self.stage = Stage::Waking(Patience::new(READY_US));
                 self.wake(config)
             }
@@ -132,7 +132,7 @@ impl Procedure {
     /// Takes all steps that are left, and waits in between.
     ///
     /// # Errors
-    /// As [`Self::step`]'s.
+    /// Those of [`Self::step`].
     pub fn finish(&mut self, config: &mut dyn ConfigWrite) -> Result<(), ResetError> {
         while let Progress::Wait(us) = self.step(config)? {
             (0..us).for_each(|_| config.pause());
@@ -146,15 +146,15 @@ impl Procedure {
                 let control = u16::from(register) + DEVICE_CONTROL;
                 let value = config.read(self.place, control) as u16;
                 config.write16(self.place, control, value | INITIATE_FLR);
-                self.settle(SETTLE_US)
+                self.recover_for(RECOVERY_US)
             }
             Way::AdvancedFeatures(register) => {
                 config.write8(self.place, u16::from(register) + AF_CONTROL, 1);
-                self.settle(SETTLE_US)
+                self.recover_for(RECOVERY_US)
             }
             Way::Power(_) => {
                 self.set_power(config, POWER_STATE);
-                self.stage = Stage::Asleep;
+                self.stage = Stage::InD3hot;
                 Progress::Wait(WAKE_US)
             }
         }
@@ -166,8 +166,8 @@ impl Procedure {
         }
     }
 
-    fn settle(&mut self, us: u32) -> Progress {
-        self.stage = Stage::Settling;
+    fn recover_for(&mut self, us: u32) -> Progress {
+        self.stage = Stage::Recovering;
         Progress::Wait(us)
     }
 

@@ -21,7 +21,7 @@ fn place() -> Bdf {
     PLACE.parse().unwrap()
 }
 
-/// A function with a range and ACS that are enabled, which a reset clears.
+/// Returns a function with a range and ACS that are enabled, which a reset clears.
 fn chip() -> Chip {
     let mut chip = Chip::new(0x1b36, 0x0010, 0x0108, 0).with_acs(0x001d_001d).with_bar(0, 0xfe00_0004);
     (chip.writable[4], chip.writable[0x68 / 4]) = (u32::MAX, 0x7fff);
@@ -29,7 +29,7 @@ fn chip() -> Chip {
     chip
 }
 
-/// The waits of a reset, and its end.
+/// Returns the waits of a reset, and its end.
 fn waits(machine: &mut Machine) -> Result<Vec<u32>, ResetError> {
     let mut procedure = Procedure::begin(machine, place(), WAY, &LIST)?;
     let mut waits = vec![];

@@ -39,8 +39,8 @@ impl fmt::Display for Way {
     }
 }
 
-/// The way to reset a function alone that has these capabilities; `None` if there is none. A capability whose registers
-/// would lie past the end of configuration space is none.
+/// Returns the way to reset a function alone that has these capabilities; `None` if there is none. A capability with
+/// registers past the end of configuration space is ignored.
 pub fn way(config: &mut dyn ConfigWrite, place: Bdf, capabilities: &[Capability]) -> Option<Way> {
     let mut has = |id: u8, offset: u16, bits: u32| {
         let bytes = if id == Capability::EXPRESS { DEVICE_CONTROL + 4 } else { AF_CONTROL + 4 };

@@ -22,14 +22,14 @@ const IS_PREFETCHABLE: u32 = 1 << 3;
 const LEAST_BITS: u32 = 12;
 const MOST_BITS: u32 = 31;
 
-/// What [`Sizes`] can be where there is a range.
+/// The values of [`Sizes`] where there is a range.
 pub const BITS: RangeInclusive<u8> = LEAST_BITS as u8..=MOST_BITS as u8;
 
 /// The ranges of each virtual function as powers of two, by base address register; 0 for none.
 pub type Sizes = [u8; 6];
 
 impl VirtualFunctions {
-    /// Enables so many virtual functions of a function whose own ranges are `taken` (address and bytes), at addresses
+    /// Enables `number` virtual functions of a function with the ranges `taken` (address and bytes), at addresses
     /// behind its bridge that nothing decodes. Returns the length of their ranges. They must not be accessed for 100 ms
     /// (section 9.3.3.3.1). `block` is called for each before.
     ///
@@ -67,7 +67,7 @@ impl VirtualFunctions {
         window::Free::behind(config, place, all, &[]).map(drop)
     }
 
-    /// Goes on with virtual functions that are enabled, whose ranges have these lengths.
+    /// Adopts virtual functions that are enabled, with ranges of these lengths.
     ///
     /// # Errors
     /// [`Unusable`]: they are not enabled so.
@@ -118,7 +118,7 @@ impl VirtualFunctions {
         read(config).map(|(chosen, _)| chosen)
     }
 
-    /// Configuration space has these virtual functions from here on.
+    /// Adds these virtual functions to configuration space.
     fn note<S: ConfigWrite>(
         &self,
         config: &mut WithVirtual<S>,
@@ -138,7 +138,7 @@ impl VirtualFunctions {
         Ok(())
     }
 
-    /// The capability's register, and what it states.
+    /// Returns the capability's register, and the capability's content.
     fn locate<S: ConfigWrite>(config: &mut WithVirtual<S>, place: Bdf) -> Result<(u16, Self), Unusable> {
         let at = extended::find(config, place, ID, BYTES).ok_or(Unusable::Absent)?;
         Ok((at, Self::read(config, place).ok_or(Unusable::Absent)??))
@@ -232,7 +232,7 @@ impl Bars {
         Ok(())
     }
 
-    /// Where the ranges are, which have these lengths.
+    /// Reads the addresses of the ranges, which have these lengths.
     fn read<S: ConfigWrite>(config: &mut WithVirtual<S>, place: Bdf, at: u16, sizes: Sizes) -> Self {
         let mut bars = Self { kinds: [0; 6], addresses: [0; 6], sizes };
         for (index, register) in BARS.into_iter().enumerate().filter(|(index, _)| sizes[*index] != 0) {
@@ -245,7 +245,7 @@ impl Bars {
         bars
     }
 
-    /// The registers of one of the functions, and their bits that can be written.
+    /// Returns the registers of one of the functions, and their bits that can be written.
     fn of(&self, function: u16) -> ([u32; 6], [u32; 6]) {
         let (mut values, mut writable) = ([0; 6], [0; 6]);
         for index in (0..BARS.len()).filter(|index| (1..64).contains(&self.sizes[*index])) {

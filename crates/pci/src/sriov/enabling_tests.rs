@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Virtual functions that are enabled: by a model of a physical function, whose registers may lie.
+//! Virtual functions that are enabled, on a model of a physical function. Its registers may lie.
 
 use std::vec::Vec;
 
@@ -26,7 +26,7 @@ fn place(text: &str) -> Bdf {
     text.parse().unwrap()
 }
 
-/// A machine whose card has virtual functions while its control enables them.
+/// A machine with a card that has virtual functions while its control enables them.
 #[derive(Clone)]
 struct Lab {
     machine: Machine,
@@ -120,7 +120,7 @@ fn enable(config: &mut WithVirtual<Lab>, number: u8) -> Result<Sizes, Unusable> 
     VirtualFunctions::enable(config, place(CARD), number, &all, &[OWN])
 }
 
-/// Where the ranges of all virtual functions are: first address and the one behind the last.
+/// Returns the ranges of all virtual functions: first address and the one behind the last.
 fn placed(config: &mut WithVirtual<Lab>) -> Vec<(u64, u64)> {
     let virtual_functions: Vec<Bdf> = config.of(place(CARD)).collect();
     let of = |at: Bdf| sizes(config, at).unwrap().into_iter().map(|range| (range.address, range.address + range.bytes));
@@ -198,7 +198,7 @@ fn what_cannot_be_enabled_is_not() {
     assert!(all.len() == 2 && enable(&all).is_ok());
 }
 
-/// As Intel's 82576 does it.
+/// The layout is that of Intel's 82576.
 #[test]
 fn devices_other_than_0_need_a_port_that_passes_requests_to_them() {
     let far = || {

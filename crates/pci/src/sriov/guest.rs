@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The SR-IOV capability that a guest sees of a physical function of its own (PCI Express Base 5.0, section 9.3.3).
-//! Nothing of it is the hardware's: the host reads how many virtual functions the guest wants, and decides.
+//! Nothing of it is the hardware's: the host reads how many virtual functions the guest requests, and decides.
 //!
 //! The virtual functions are functions 1 to 7 of the device in which the guest has the physical one. They have no
-//! ranges: on this bus nobody uses them.
+//! ranges: on this bus no software uses them.
 
 use super::{COUNTS, DEVICE, ID, PAGE_SIZES, PAGES_OF_4_KIB, PLACES};
 
@@ -31,33 +31,33 @@ pub struct GuestCapability {
 }
 
 impl GuestCapability {
-    /// As after power-on, with so many virtual functions that the host has approved; `None` if there can be none such.
+    /// Returns the capability as after power-on, with `total` approved virtual functions; `None` if that is impossible.
     pub fn new(total: u8, device: u16) -> Option<Self> {
         (1..=MOST).contains(&total).then_some(Self { total, device, control: 0, number: 0 })
     }
 
-    /// The registers with a saved control and number; `None` if no guest can have made them so.
+    /// Returns the registers with a saved control and number; `None` if no guest can have made them so.
     pub fn restored(self, control: u16, number: u16) -> Option<Self> {
         let is_possible = control & !CONTROLS == 0 && number <= u16::from(self.total);
         is_possible.then_some(Self { control, number, ..self })
     }
 
-    /// The device identifier of the virtual functions.
+    /// Returns the device identifier of the virtual functions.
     pub fn device(&self) -> u16 {
         self.device
     }
 
-    /// SR-IOV Control and NumVFs, as they are saved.
+    /// Returns SR-IOV Control and NumVFs, as they are saved.
     pub fn saved(&self) -> (u16, u16) {
         (self.control, self.number)
     }
 
-    /// Returns how many virtual functions the guest wants: none while they are not enabled.
+    /// Returns how many virtual functions the guest requests: none while they are not enabled.
     pub fn wanted(&self) -> u8 {
         if self.control & ENABLE == 0 { 0 } else { self.number as u8 }
     }
 
-    /// As after power-on.
+    /// Resets it to the state after power-on.
     pub fn reset(&mut self) {
         (self.control, self.number) = (0, 0);
     }

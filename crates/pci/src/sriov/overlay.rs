@@ -30,7 +30,7 @@ pub struct VirtualFunction {
 /// A machine's configuration space with its virtual functions.
 #[derive(Debug)]
 pub struct WithVirtual<S> {
-    /// As the hardware shows it.
+    /// The configuration space of the hardware.
     pub config: S,
     functions: Vec<VirtualFunction>,
 }
@@ -41,12 +41,12 @@ impl<S> WithVirtual<S> {
         Self { config, functions: Vec::new() }
     }
 
-    /// Those that are enabled.
+    /// Returns the virtual functions that are enabled.
     pub fn functions(&self) -> &[VirtualFunction] {
         &self.functions
     }
 
-    /// Those of a physical function, by rising address.
+    /// Returns the virtual functions of a physical function, by rising address.
     pub fn of(&self, physical: Bdf) -> impl Iterator<Item = Bdf> {
         self.functions.iter().filter(move |function| function.physical == physical).map(|function| function.place)
     }

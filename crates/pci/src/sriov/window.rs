@@ -25,7 +25,7 @@ pub(super) struct Free {
 }
 
 impl Free {
-    /// The windows of the bridge above a function whose own ranges are `taken`.
+    /// Returns the windows of the bridge above a function with the ranges `taken`.
     pub(super) fn behind(
         config: &mut dyn ConfigSpace,
         function: Bdf,

@@ -81,7 +81,7 @@ impl Description {
         }
     }
 
-    /// The register that says what a counter counts.
+    /// The register that selects the event of a counter.
     pub(super) const fn select(&self, counter: Counter) -> u32 {
         let number = counter.index() as u32;
         if self.is_extended { SELECT + 2 * number } else { LEGACY_SELECT + number }

@@ -11,7 +11,7 @@ use crate::{Counter, Event, Msrs};
 /// no guest's time from the host's; `wait` takes some microseconds.
 ///
 /// # Errors
-/// [`Unusable`] says what is wrong with it.
+/// [`Unusable`]: the reason why the counters cannot be used.
 pub fn probe(msrs: &mut impl Msrs, description: &Description, wait: impl FnMut()) -> Result<(), Unusable> {
     let first = Counter::general(0);
     let (select, value) = (description.select(first), description.value(first));
@@ -50,5 +50,5 @@ fn attempt(
 
 fn keeps(msrs: &mut impl Msrs, register: u32, value: u64) -> Result<(), Unusable> {
     msrs.write(register, value);
-    if msrs.read(register) == value { Ok(()) } else { Err(Unusable::Forgetful) }
+    if msrs.read(register) == value { Ok(()) } else { Err(Unusable::NotWritable) }
 }

@@ -6,12 +6,12 @@ use core::fmt;
 /// The reason why counters are not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unusable {
-    /// It is nobody's CPU of whom this is known.
+    /// The CPU is of another vendor than AMD.
     OtherMaker,
     /// CPUID reports that there are none.
     NoCounters,
     /// A register does not keep what is written.
-    Forgetful,
+    NotWritable,
     /// A counter of cycles stands still.
     Still,
     /// A counter of guests' cycles counts the host's.
@@ -23,7 +23,7 @@ impl fmt::Display for Unusable {
         f.write_str(match self {
             Self::OtherMaker => "it is not AMD's",
             Self::NoCounters => "CPUID reports no counters",
-            Self::Forgetful => "its counters' registers do not keep what is written",
+            Self::NotWritable => "its counters' registers do not keep what is written",
             Self::Still => "its counters stand still",
             Self::Mixed => "its counters count the host's time as a guest's",
         })

@@ -93,7 +93,7 @@ impl<B: Backend> Bank<B> {
         }
     }
 
-    /// Its event is no more on the CPU; the value stays the user's. What is to count comes back when it can.
+    /// Takes a slot's event off the CPU; the value stays the user's. An event that is to count comes back when it can.
     pub(super) fn release(&mut self, slot: usize) {
         if let Some(counter) = self.counter(slot) {
             if self.is_in {

@@ -26,7 +26,7 @@ impl<B: Backend> Bank<B> {
         if overflowed.is_empty() { 0 } else { self.slots_of(overflowed) }
     }
 
-    /// Its turn begins, with these counters. They are stopped, and nobody's.
+    /// Begins its turn, with these counters. They are stopped, and belong to no user.
     pub fn switch_in(&mut self, available: CounterSet) {
         let available = available.and(self.backend.counters());
         if self.is_in && self.available == available {

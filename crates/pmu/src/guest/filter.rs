@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Events that a guest may count.
 
-/// A list of events, by event select and unit mask, that may be counted; or all. What may not be counted stands still,
-/// as an event that the CPU does not know.
+/// A list of events, by event select and unit mask, that may be counted; or all. A counter of any other event stands
+/// still, as for an event that the CPU does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// Event select, and unit mask above it.
@@ -21,7 +21,7 @@ impl Filter {
     /// Nothing.
     pub const NONE: Self = Self { allowed: [0; Self::MOST], count: 0, is_list: true };
 
-    /// One more event may be counted. What finds the list full may not.
+    /// Allows one more event. An event that finds the list full may not be counted.
     pub fn allow(&mut self, select: u16, unit: u8) {
         if let Some(place) = self.allowed.get_mut(usize::from(self.count)) {
             *place = key(select, unit);

@@ -18,7 +18,7 @@ const RDPMC_FIXED: u32 = 1 << 30;
 #[inline(always)]
 pub(super) fn register(number: u32) -> Option<Register> {
     let general = |first: u32| Some((number - first) as usize);
-    // What a kernel uses most comes first.
+    // The registers that a kernel uses most come first.
     Some(match number {
         FIXED_CONTROL => Register::FixedControl,
         GLOBAL_STATUS => Register::GlobalStatus,

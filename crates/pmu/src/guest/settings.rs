@@ -40,7 +40,7 @@ impl<B: Backend> VirtualPmu<B> {
         }
     }
 
-    /// A slot counts what its setting states. What that means is looked up only where it is not what it counted last.
+    /// A slot counts the event of its setting. The setting is decoded only where it differs from the last one counted.
     #[inline(always)]
     pub(super) fn count_as(&mut self, slot: usize, setting: u64) {
         if setting == 0 {

@@ -39,7 +39,7 @@ impl<B: Backend> VirtualPmu<B> {
     pub fn from_state(config: &Config, backend: B, state: &State) -> Result<Self, BadState> {
         let mut all = Self::new(config, backend);
         let mut set = |name, number, value| match (value, all.write(number, value, 0)) {
-            // What it does not have is zero.
+            // Registers that it does not have are zero.
             (0, Err(_)) => Ok(()),
             (_, written) => written
                 .map_err(|_| BadState(name))

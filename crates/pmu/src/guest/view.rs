@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A guest's counters as an observer outside the guest is shown them. Looking changes nothing that the guest can see.
+//! A guest's counters as an observer outside the guest is shown them. Reading them changes nothing that the guest can
+//! see.
 
 use super::numbering::{INTEL_GENERAL, global_bit};
 use super::shown::{Counts, View};
@@ -8,8 +9,7 @@ use crate::event::{Modes, What, select};
 use crate::{Backend, Counter};
 
 impl<B: Backend> VirtualPmu<B> {
-    /// Every counter that has an event, after so many ticks. What has overflowed by then is to be reported to the guest
-    /// as ever.
+    /// Every counter that has an event, after so many ticks. Overflows by then are still reported to the guest.
     pub fn views(&mut self, ticks: u64) -> impl Iterator<Item = View> {
         self.run_until(ticks);
         slots(!0).filter_map(|slot| self.view(slot))
@@ -31,7 +31,7 @@ impl<B: Backend> VirtualPmu<B> {
         Some(View { counter, what, modes, counts, value: self.bank.read(slot), overflows: self.overflows[slot] })
     }
 
-    /// Returns what a slot's registers say, and whether they enable it.
+    /// Returns the event and modes in a slot's registers, and whether they enable it.
     fn programmed(&self, slot: usize) -> Option<(What, Modes, bool)> {
         if let Some(fixed) = slot.checked_sub(INTEL_GENERAL) {
             let (event, _) = intel_registers::fixed_event(self.fixed_control, fixed)?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The counters of an Intel CPU (Intel SDM vol. 3, chapter 20).
 //!
-//! What counts is reported by the global control register alone: a counter that is being set up never does.
+//! The global control register alone reports the counters that count: a counter that is being set up never does.
 
 use super::pebs;
 use crate::event::{Shape, What, select};

@@ -43,7 +43,7 @@ pub struct IntelGuest<M> {
 }
 
 impl<M: Msrs + Clone> IntelGuest<M> {
-    /// As after power-on. What the CPU has not is not there for the guest either.
+    /// As after power-on. A part that the CPU lacks is not there for the guest either.
     pub fn new(config: &Config, msrs: M, description: Description, has: &Capabilities) -> Self {
         let mut backend = Intel::new(msrs.clone(), description);
         backend.leave();

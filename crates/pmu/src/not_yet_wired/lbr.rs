@@ -2,9 +2,9 @@
 //! Architectural last branch records: the CPU keeps where the last branches came from and went to, the youngest
 //! as the first (Intel SDM vol. 3, chapter 19).
 //!
-//! They record while their user runs and at no other time: [`Lbr::leave`] stops them before the host branches. What is
-//! in them stays there from exit to exit, and is saved and taken out when the turn is another's. Who does not record is
-//! not loaded.
+//! They record while their user runs and at no other time: [`Lbr::leave`] stops them before the host branches. Their
+//! contents stay there from exit to exit. They are saved and taken out when the turn is another user's. The records of
+//! a user that does not record are not loaded.
 
 use crate::Msrs;
 use crate::refused::Refused;

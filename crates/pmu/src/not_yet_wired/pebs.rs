@@ -184,12 +184,12 @@ impl Pebs {
             return false;
         }
         msrs.write(ENABLE, 0);
-        let is_told = msrs.read(crate::intel::number::GLOBAL_STATUS) & STATUS_BUFFER != 0;
-        if is_told {
+        let is_reported = msrs.read(crate::intel::number::GLOBAL_STATUS) & STATUS_BUFFER != 0;
+        if is_reported {
             msrs.write(crate::intel::number::GLOBAL_CLEAR, STATUS_BUFFER);
             self.is_full = true;
         }
-        is_told
+        is_reported
     }
 
     /// Another's turn: nothing of it is left. Records, and how many there are, are in its own memory.

@@ -124,7 +124,7 @@ impl Topdown {
             msrs.write(METRICS, 0);
             self.is_loaded = true;
         }
-        // What overflows is what has been added up: the CPU's own counter does not get so far.
+        // The sum overflows, and not the CPU's own counter: that one does not get so far.
         change(msrs, FIXED_CONTROL, FIXED_FIELD, self.field & MODES);
         change(msrs, GLOBAL_CONTROL, GLOBAL, self.global);
     }

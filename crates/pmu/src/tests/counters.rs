@@ -21,7 +21,7 @@ proptest! {
     }
 
     #[test]
-    fn a_select_says_what_was_encoded(number in 0u16..0x1000, unit: u8, modes in 0u64..4, edge: bool, invert: bool, threshold: u8) {
+    fn a_select_decodes_as_encoded(number in 0u16..0x1000, unit: u8, modes in 0u64..4, edge: bool, invert: bool, threshold: u8) {
         let what = What::Vendor { select: number, unit };
         let event = Event { what, modes: Modes::from_bits(modes), shape: Shape { edge, invert, threshold } };
         let bits = select::encode(&event, number, unit);
@@ -29,7 +29,7 @@ proptest! {
         prop_assert_eq!(select::event(bits, what), event);
     }
 
-    /// Whatever is done, a counter reads as the value written plus the time for which it counted since.
+    /// For every history, a counter reads as the value written plus the time for which it counted since.
     #[test]
     fn time_is_counted_exactly(steps in proptest::collection::vec((0u8..5, 0u8..COUNTERS as u8, any::<u64>()), 1..200)) {
         let mut soft = Soft::new(0);

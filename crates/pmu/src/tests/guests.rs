@@ -125,7 +125,7 @@ fn fixed_counters_follow_their_control() {
 }
 
 #[test]
-fn an_overflow_is_told_and_interrupts_once_where_it_is_wanted() {
+fn an_overflow_is_reported_and_interrupts_once_where_it_is_wanted() {
     let mut guest = intel();
     guest.write(CONTROL, 0b11, 0).expect("two");
     guest.write(WHOLE, FULL - 99, 0).expect("near");

@@ -44,7 +44,7 @@ fn a_counter_is_shown_with_what_it_counts_its_value_now_and_its_overflows() {
 }
 
 #[test]
-fn what_the_guest_has_stopped_and_what_it_may_not_count_are_told_apart() {
+fn stopped_events_and_events_that_may_not_be_counted_are_distinguished() {
     let of = |filter| {
         let mut guest = VirtualPmu::new(&Config { filter, ..config(Vendor::Amd, Policy::Direct) }, Soft::new(0));
         guest.switch_in(Soft::new(0).counters(), 0);

@@ -8,8 +8,8 @@ use crate::pace::Ticks;
 use crate::weight::Weight;
 
 impl<const N: usize> RunQueue<N> {
-    /// The entity that runs from now on; `None`: nobody wants to. The running entity stays until its slice is over,
-    /// unless a sleeper that woke is to have the CPU at once. Not inlined: the same code for every caller.
+    /// Returns the entity that runs from now on; `None`: none wants to. The running entity stays until its slice is
+    /// over, unless a sleeper that woke is to have the CPU at once. Not inlined: the same code for every caller.
     #[inline(never)]
     pub fn pick(&mut self, now: Ticks) -> Option<Choice> {
         self.account(now);
@@ -34,13 +34,13 @@ impl<const N: usize> RunQueue<N> {
         }
         self.now = now;
         if let Some((entity, virtual_time)) = self.running.and_then(|slot| self.entity_mut(slot)) {
-            // Running adds up to less than the clock holds, but a yield adds what others have run.
+            // Running adds up to less than the clock holds, but a yield adds the time that others have run.
             *virtual_time = virtual_time.saturating_add(entity.book_running(now));
         }
     }
 
-    /// Somebody else had the CPU since the queue last learned the time: the entity that runs calls that stolen, and
-    /// is not charged.
+    /// Counts the time since the queue last learned the time as stolen from the running entity: another user had the
+    /// CPU. The entity is not charged.
     pub fn lose(&mut self, now: Ticks) {
         if now <= self.now {
             return;

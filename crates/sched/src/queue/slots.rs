@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sets of slots, a bit each.
 
-/// The slots whose bits are set, from the lowest.
+/// Returns the slots with their bits set, from the lowest.
 #[inline]
 pub(super) fn slots_of(mut bits: u64) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {

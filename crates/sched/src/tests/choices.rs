@@ -107,7 +107,7 @@ fn slots_that_do_not_exist_or_are_empty_change_nothing() {
 }
 
 #[test]
-fn what_is_removed_tells_where_its_time_went() {
+fn removing_an_entity_returns_the_use_of_its_time() {
     let mut cpu = Cpu::<2>::with_weights(&[100, 100]);
     cpu.run_until(6 * MS, 0);
     let times = cpu.queue.remove(1, Ticks(7 * MS)).unwrap();
@@ -116,7 +116,7 @@ fn what_is_removed_tells_where_its_time_went() {
 }
 
 #[test]
-fn time_that_the_cpu_was_lost_is_stolen_from_who_runs_and_charged_to_nobody() {
+fn time_that_the_cpu_was_lost_is_stolen_from_the_running_entity_and_charged_to_none() {
     let mut queue = queue_of_two();
     assert_eq!(queue.pick(Ticks(0)).map(|choice| choice.slot), Some(0));
     queue.account(Ticks(MS));
@@ -152,7 +152,7 @@ fn a_rate_that_no_clock_has_is_survived() {
 }
 
 #[test]
-fn refusals_say_what_to_do() {
+fn refusals_state_the_remedy() {
     assert_eq!(Weight::new(0).unwrap_err().to_string(), "weight 0 is out of range: choose 1 to 1024 (100 is usual)");
     assert!(Weight::new(1025).is_err());
     assert_eq!(InsertError::Occupied { slot: 3 }.to_string(), "slot 3 is taken: remove what is in it first");

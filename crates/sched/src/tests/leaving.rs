@@ -37,13 +37,13 @@ fn a_refusal_is_heard_unless_the_order_was_withdrawn() {
         cpu.join().unwrap();
         let expected = if is_withdrawn { Leaving::Stays } else { Leaving::NoRoom };
         assert_eq!(order.progress(), expected);
-        order.forget();
+        order.reset();
         assert!(order.ask(), "it can be asked again");
     });
 }
 
 #[test]
-fn one_that_cannot_go_on_with_going_says_so() {
+fn one_that_cannot_go_on_with_going_reports_it() {
     model(|| {
         let order = LeaveOrder::new();
         assert!(order.ask() && order.begin() && !order.withdraw());

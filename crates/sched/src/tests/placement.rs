@@ -46,7 +46,7 @@ fn all_are_dealt_out_or_none() {
     assert_eq!(spread(&[1, 1, 1], &mut [load(0, 0, 1), load(1, 0, 1)], |_, _| heard += 1), Err(NoRoom));
     assert_eq!(spread(&[1; MOST_MOVERS + 1], &mut [load(0, 0, 999)], |_, _| heard += 1), Err(NoRoom));
     assert_eq!(heard, 0);
-    assert_eq!(spread(&[], &mut [], |_, _| heard += 1), Ok(()), "nobody needs no room");
+    assert_eq!(spread(&[], &mut [], |_, _| heard += 1), Ok(()), "no entity needs no room");
 }
 
 /// CPUs with distinct numbers.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whatever is done to a queue, in whatever order, what must hold holds.
+//! The invariants of a queue hold after any operations in any order.
 use std::vec::Vec;
 
 use proptest::prelude::*;
@@ -60,14 +60,14 @@ fn apply(queue: &mut RunQueue<SLOTS>, inserted: &mut [u64; SLOTS], step: &Step, 
             let is_idle = queue.running().is_none();
             let was_blocked = queue.state(slot) == Some(State::Blocked);
             let wakeup = queue.wake(slot, Ticks(now));
-            assert!(!(is_idle && was_blocked) || wakeup == Wakeup::PickNow, "an idle CPU was not told");
+            assert!(!(is_idle && was_blocked) || wakeup == Wakeup::PickNow, "an idle CPU was not notified");
         }
         Step::Block(slot) => queue.block(slot, Ticks(now)),
         Step::Yield(slot) => queue.yield_now(slot, Ticks(now)),
         Step::Pick => {
             let is_wanted = states(queue).iter().any(|&state| state != State::Blocked);
             let choice = queue.pick(Ticks(now));
-            assert_eq!(choice.is_some(), is_wanted, "the CPU idles while somebody wants it, or the reverse");
+            assert_eq!(choice.is_some(), is_wanted, "the CPU idles while an entity wants it, or the reverse");
             let is_shared = states(queue).contains(&State::Runnable);
             assert_eq!(choice.map(|choice| choice.slot), queue.running());
             assert_eq!(choice.is_some_and(|choice| choice.slice_end.is_some()), is_shared);
@@ -102,7 +102,7 @@ proptest! {
         }
     }
 
-    /// After any past, equals that all want to run get equal shares of what follows: apart by no more than that past.
+    /// After any past, equals that all want to run get equal shares from then on: apart by no more than that past.
     #[test]
     fn no_past_spoils_the_future(script in prop::collection::vec((equal_step(), 0..10 * MS), 1..120)) {
         const SECOND: u64 = 1000 * MS;

@@ -42,7 +42,7 @@ fn after_however_long_a_sleep_the_others_wait_for_a_credit_and_a_slice_at_most()
 }
 
 #[test]
-fn one_that_has_had_its_share_does_not_overtake_by_a_nap() {
+fn one_that_has_had_its_share_does_not_overtake_by_a_short_sleep() {
     let mut cpu = Cpu::<2>::with_weights(&[100, 100]);
     cpu.run_until(60 * MS, 0);
     let choice = cpu.pick().unwrap();
@@ -81,14 +81,14 @@ fn time_alone_is_not_held_against_an_entity_nor_saved_up_by_those_that_slept() {
 }
 
 proptest! {
-    /// Running for a bit and sleeping for a bit, over and over, gains nobody more than a share and one credit.
+    /// Running for a bit and sleeping for a bit, over and over, gains no entity more than a share and one credit.
     #[test]
-    fn naps_gain_no_more_than_one_credit(
-        naps in prop::collection::vec((1..5 * MS, 1..20 * MS), 1..200),
+    fn short_sleeps_gain_no_more_than_one_credit(
+        periods in prop::collection::vec((1..5 * MS, 1..20 * MS), 1..200),
         sleeper_weight in 1_u32..=1024,
     ) {
         let mut cpu = Cpu::<3>::with_weights(&[sleeper_weight, 100, 100]);
-        for (run, sleep) in naps {
+        for (run, sleep) in periods {
             let target = cpu.running_ticks(SLEEPER) + run;
             while cpu.running_ticks(SLEEPER) < target {
                 let choice = cpu.pick().unwrap();

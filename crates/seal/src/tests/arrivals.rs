@@ -21,7 +21,7 @@ fn arrival(file: &[u8]) -> Arrival<Portable, ()> {
 const FILE: &[u8] = b"all of a file";
 
 #[test]
-fn pieces_out_of_order_are_passed_over_and_the_sender_told_where_to_go_on() {
+fn pieces_out_of_order_are_passed_over_and_the_sender_learns_where_to_go_on() {
     let (mut arrival, mut memory) = (arrival(FILE), vec![0; FILE.len()]);
     assert_eq!(arrival.take(4, b"of", &mut memory, 1), Ok(0));
     assert_eq!(arrival.take(0, b"all ", &mut memory, 2), Ok(4));
@@ -55,8 +55,8 @@ fn a_file_is_abandoned_when_nothing_comes() {
 }
 
 proptest! {
-    /// Whatever is lost, repeated or reordered: a sender that goes on from where it is asked to gets all of it across,
-    /// and nothing else ever counts as whole.
+    /// With any losses, repetitions and reordering, a sender that goes on from where it is asked to gets all of it
+    /// across, and nothing else ever counts as whole.
     #[test]
     fn any_line_gets_the_file_across_in_the_end(
         file in prop::collection::vec(any::<u8>(), 1..300),

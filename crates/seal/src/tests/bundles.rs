@@ -26,10 +26,10 @@ fn judge(file: &[u8], trust: Trust<'_>) -> Result<Origin, SealError> {
 
 #[test]
 fn a_host_without_keys_takes_a_bundle_with_or_without_a_seal() {
-    assert_eq!(judge(BUNDLE, Trust::Anybody), Ok(Origin::Unsigned));
-    assert_eq!(judge(&sealed(SealedKind::Bundle, None), Trust::Anybody), Ok(Origin::Unsigned));
+    assert_eq!(judge(BUNDLE, Trust::Any), Ok(Origin::Unsigned));
+    assert_eq!(judge(&sealed(SealedKind::Bundle, None), Trust::Any), Ok(Origin::Unsigned));
     let signed = sealed(SealedKind::Bundle, Some(&key(1)));
-    assert_eq!(judge(&signed, Trust::Anybody), Ok(Origin::Signed(key(1).public())));
+    assert_eq!(judge(&signed, Trust::Any), Ok(Origin::Signed(key(1).public())));
 }
 
 #[test]
@@ -62,6 +62,6 @@ fn a_bundle_that_was_changed_is_refused_with_keys_and_without() {
     for key in [None, Some(key(1))] {
         let mut changed = sealed(SealedKind::Bundle, key.as_ref());
         changed[3] ^= 1;
-        assert!(matches!(judge(&changed, Trust::Anybody), Err(SealError::OtherDigest { .. })));
+        assert!(matches!(judge(&changed, Trust::Any), Err(SealError::OtherDigest { .. })));
     }
 }

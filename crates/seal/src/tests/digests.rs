@@ -49,7 +49,7 @@ fn whole_blocks_go_to_the_engine_as_they_are() {
 
 proptest! {
     #[test]
-    fn any_message_in_any_pieces_comes_to_what_another_implementation_says(
+    fn any_message_in_any_pieces_has_the_digest_of_another_implementation(
         message in prop::collection::vec(any::<u8>(), 0..400),
         cuts in prop::collection::vec(0..400usize, 0..8),
     ) {

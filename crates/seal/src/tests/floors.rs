@@ -6,7 +6,7 @@ use std::string::ToString as _;
 use crate::{Downgrade, Floor};
 
 #[test]
-fn a_host_with_keys_permits_no_downgrade_unless_it_says_so() {
+fn a_host_with_keys_permits_no_downgrade_unless_configured() {
     let permits = |allow, has_keys| Floor::new(1, allow, has_keys).permits_downgrade;
     assert!(permits(None, false) && !permits(None, true));
     assert!(permits(Some(true), true) && !permits(Some(false), false));

@@ -24,7 +24,7 @@ fn bytes(hexadecimal: &str) -> Vec<u8> {
     digits.chunks(2).map(|two| two[0] << 4 | two[1]).collect()
 }
 
-/// What a stream unpacks to behind `known`, with room for so many bytes.
+/// Returns the bytes that a stream unpacks to behind `known`, with room for `room` bytes.
 fn unpacked(stream: &[u8], known: &str, room: usize) -> Result<Vec<u8>, Corrupt> {
     let mut memory = vec![0; known.len() + room];
     memory[..known.len()].copy_from_slice(known.as_bytes());

@@ -26,7 +26,7 @@ fn the_standards_key_pair_comes_out() {
 }
 
 #[test]
-fn what_is_no_key_is_told_why() {
+fn bytes_that_are_no_key_are_refused_with_the_reason() {
     let public = |text: &str| text.parse::<PublicKey>().expect_err("no key");
     assert_eq!(public("ssh-ed25519 AAAA"), KeyError::NoPrefix);
     assert_eq!(public(&key(1).text().to_string()), KeyError::Secret);

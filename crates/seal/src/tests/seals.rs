@@ -14,8 +14,8 @@ const IMAGE: &[u8] = &[0x5a; 300];
 fn a_sealed_image_is_whole_and_its_signer_known() {
     let (unsigned, signed) = (sealed(IMAGE, None), sealed(IMAGE, Some(&key(1))));
     let keys = [key(2).public(), key(1).public()];
-    assert_eq!(check(&unsigned, Trust::Anybody), Ok(Origin::Unsigned));
-    assert_eq!(check(&signed, Trust::Anybody), Ok(Origin::Signed(key(1).public())));
+    assert_eq!(check(&unsigned, Trust::Any), Ok(Origin::Unsigned));
+    assert_eq!(check(&signed, Trust::Any), Ok(Origin::Signed(key(1).public())));
     assert_eq!(check_in(17, &signed, Trust::Keys(&keys)), Ok(Origin::Signed(key(1).public())));
     assert_eq!(unsigned.len(), IMAGE.len() + SEAL_BYTES);
 }
@@ -41,7 +41,7 @@ fn a_signature_does_not_vouch_for_another_image() {
 }
 
 #[test]
-fn a_file_without_a_seal_or_with_one_of_another_version_is_told_so() {
+fn a_file_without_a_seal_or_with_one_of_another_version_is_refused_so() {
     assert_eq!(Seal::split(IMAGE), Err(SealError::Missing));
     assert_eq!(Seal::split(b""), Err(SealError::Missing));
     let mut newer = sealed(IMAGE, None);
@@ -56,7 +56,7 @@ fn a_file_that_was_cut_or_grew_is_refused() {
     let whole = sealed(IMAGE, None);
     for start in 1..whole.len() {
         assert!(Seal::split(&whole[start..]).is_err(), "{start} bytes gone from its start");
-        assert!(check(&whole[..start], Trust::Anybody).is_err(), "{start} bytes left of its start");
+        assert!(check(&whole[..start], Trust::Any).is_err(), "{start} bytes left of its start");
     }
     let longer = [b"x", &whole[..]].concat();
     assert_eq!(Seal::split(&longer), Err(SealError::OtherLength { stated_bytes: 300, present_bytes: 301 }));
@@ -95,7 +95,7 @@ fn keys_win_over_a_policy_that_checks_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// Whatever is changed, the file is refused; in what nobody has signed the same holds, since all of it is sealed.
+    /// A file with any change is refused; one without a signature, too, since all of it is sealed.
     #[test]
     fn one_flipped_bit_anywhere_is_refused(
         image in prop::collection::vec(any::<u8>(), 0..300),
@@ -108,12 +108,12 @@ proptest! {
         let place = place.index(file.len());
         file[place] ^= 1 << bit;
         let keys = [signer.public()];
-        prop_assert!(check(&file, Trust::Anybody).is_err(), "byte {place}");
+        prop_assert!(check(&file, Trust::Any).is_err(), "byte {place}");
         prop_assert!(check(&file, Trust::Keys(&keys)).is_err(), "byte {place}");
     }
 
     #[test]
     fn no_bytes_panic(file in prop::collection::vec(any::<u8>(), 0..400)) {
-        let _ = check(&file, Trust::Anybody);
+        let _ = check(&file, Trust::Any);
     }
 }

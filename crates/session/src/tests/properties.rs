@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whatever order clients, an attacker on the line and time come in: only what a key has signed for the first time, in
-//! a session of this host, with a sufficient role, is carried out.
+//! In any order of clients, an attacker on the line, and time: a request is carried out only if a key has signed it for
+//! the first time, in a session of this host, with a sufficient role.
 
 use std::collections::HashSet;
 use std::string::ToString;
@@ -19,13 +19,13 @@ enum Step {
     Begin(usize),
     /// A client signs a request that takes this role; the line may lose it.
     Sign { client: usize, role: usize, is_lost: bool },
-    /// Somebody sends again what was on the line.
+    /// The attacker repeats a frame from the line.
     Replay(usize),
-    /// Somebody changes a byte of what was on the line, and sends it.
+    /// The attacker changes a byte of a frame from the line, and sends it.
     Change { frame: usize, byte: usize, to: u8 },
-    /// Somebody sends a request without a signature.
+    /// The attacker sends a request without a signature.
     Plain(usize),
-    /// Somebody asks for a session.
+    /// The attacker asks for a session.
     Ask(u8),
     /// The host goes to its next image.
     Update,
@@ -58,9 +58,9 @@ fn body(role: usize) -> RequestBody {
 struct World {
     guard: Guard,
     clients: Vec<Signer>,
-    /// All that was on the line, and who signed it with which role.
+    /// All frames from the line, each with its signer and the signer's role.
     line: Vec<Signed>,
-    /// What was signed and not carried out yet.
+    /// The requests that were signed and not carried out yet.
     signed: HashSet<(u8, Vec<u8>, Vec<u8>)>,
     revoked: Vec<usize>,
     nonce: u8,
@@ -114,7 +114,7 @@ impl World {
         }
     }
 
-    /// A frame that was on the line.
+    /// Returns a frame from the line.
     fn recorded(&self, number: usize) -> Option<Signed> {
         self.line.get(number % self.line.len().max(1)).cloned()
     }
@@ -164,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_are_a_request_that_nobody_has_signed(noise in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn no_bytes_are_a_request_that_was_not_signed(noise in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut guard = guard();
         super::client(&mut guard, 3, 0, 1);
         if let Some(body) = RequestBody::from_bytes(&noise) {

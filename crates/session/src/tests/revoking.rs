@@ -18,7 +18,7 @@ fn what_is_revoked_ends_sessions_at_once_and_begins_none() {
     assert_eq!(guard.revoke("operate"), Ok(None), "it has none any more");
     assert_eq!(signed(&mut guard, &mut signer, &stop(), 0), Err(Denied::UnknownSession));
     assert_eq!(ask(&mut guard, signer.begin(), 0, 0), Err(Denied::Revoked("operate".to_string())));
-    assert_eq!(guard.revoke("nobody"), Err(Denied::UnknownName("nobody".to_string())));
+    assert_eq!(guard.revoke("other"), Err(Denied::UnknownName("other".to_string())));
 }
 
 #[test]

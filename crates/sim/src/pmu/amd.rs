@@ -11,7 +11,8 @@ const ENABLE: u64 = 1 << 22;
 const INTERRUPT: u64 = 1 << 20;
 const GUEST_ONLY: u64 = 1 << 40;
 const HOST_ONLY: u64 = 1 << 41;
-/// Bits that mean something: event, unit, modes, edge, interrupt, enable, inversion, threshold, event, whose time.
+/// Bits that mean something: event, unit, modes, edge, interrupt, enable, inversion, threshold, event, guest or host
+/// only.
 const SELECT_BITS: u64 = 0x30f_ffd7_ffff;
 
 /// Generation of the registers.
@@ -38,7 +39,7 @@ pub struct AmdPmu {
 }
 
 impl AmdPmu {
-    /// Everything zero.
+    /// Creates one with all registers zero.
     pub fn new(generation: Generation) -> Self {
         Self {
             generation,
@@ -50,7 +51,7 @@ impl AmdPmu {
         }
     }
 
-    /// CPUID: ECX of leaf 0x8000_0001; EAX and EBX of leaf 0x8000_0022.
+    /// Returns CPUID's registers: ECX of leaf 0x8000_0001; EAX and EBX of leaf 0x8000_0022.
     pub fn cpuid(&self) -> (u32, u32, u32) {
         match self.generation {
             Generation::Legacy => (0, 0, 0),
@@ -59,7 +60,7 @@ impl AmdPmu {
         }
     }
 
-    /// The CPU does something.
+    /// Has the CPU do something.
     pub fn run(&mut self, run: &Run) {
         for at in 0..self.counters.len() {
             let select = self.selects[at];
@@ -84,13 +85,13 @@ impl AmdPmu {
         }
     }
 
-    /// Returns whether nothing of anybody is left in the counters.
+    /// Returns whether no user's values are left in the counters.
     pub fn is_clear(&self) -> bool {
         let status = if self.generation == Generation::Global { 0 } else { self.global_status };
         *self == Self { interrupts: self.interrupts, global_status: status, ..Self::new(self.generation) }
     }
 
-    /// The counter that a register belongs to, and whether it is its select.
+    /// Returns the counter that a register belongs to, and whether it is its select.
     fn place(&self, register: u32) -> (usize, bool) {
         match register {
             0xc001_0000..=0xc001_0003 => (register as usize & 3, true),

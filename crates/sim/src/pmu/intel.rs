@@ -38,7 +38,7 @@ impl IntelPmu {
     /// CPUID leaf 0xA: EAX, EBX, EDX; and PERF_CAPABILITIES.
     pub const CPUID: (u32, u32, u32, u64) = (2 | 4 << 8 | 48 << 16 | 7 << 24, 0, 3 | 48 << 5, 1 << 13);
 
-    /// The CPU does something.
+    /// Has the CPU do something.
     pub fn run(&mut self, run: &Run) {
         for bit in COUNTERS {
             self.count(bit, self.seen(bit, run));
@@ -67,7 +67,7 @@ impl IntelPmu {
         if is_on && self.global_control & 1 << bit != 0 { more } else { 0 }
     }
 
-    /// It counts so much more.
+    /// Counts `more`.
     pub(super) fn count(&mut self, bit: usize, more: u64) {
         if !self.counter(bit).advance(more) {
             return;
@@ -87,7 +87,7 @@ impl IntelPmu {
         }
     }
 
-    /// Returns whether nothing of anybody is left in the counters.
+    /// Returns whether no user's values are left in the counters.
     pub fn is_clear(&self) -> bool {
         *self == Self { interrupts: self.interrupts, ..Self::default() }
     }

@@ -36,7 +36,7 @@ impl IntelCore {
     /// CPUID: leaf 7's EDX, leaf 0x1C's EAX and EBX.
     pub const LBR_CPUID: (u32, u32, u32) = LbrRing::CPUID;
 
-    /// The CPU does something; `memory` is that of the CPU that does it.
+    /// Has the CPU do something; `memory` is that of the CPU that does it.
     pub fn run(&mut self, activity: &Activity<'_>, memory: &mut impl Linear) {
         for branch in activity.branches {
             self.lbr.record(branch, activity.run.is_kernel);
@@ -63,7 +63,7 @@ impl IntelCore {
         self.counters.interrupts + self.pebs.interrupts
     }
 
-    /// Returns whether nothing of anybody is left in it.
+    /// Returns whether no user's values are left in it.
     pub fn is_clear(&self) -> bool {
         let mut rest = self.clone();
         rest.counters = IntelPmu::default();

@@ -52,7 +52,7 @@ impl LbrRing {
     /// CPUID: leaf 7's EDX, leaf 0x1C's EAX and EBX.
     pub const CPUID: (u32, u32, u32) = (1 << 19, 0b1011, 0b011);
 
-    /// A branch is taken.
+    /// Records a branch that is taken.
     pub fn record(&mut self, branch: &Branch, is_kernel: bool) {
         let mode = if is_kernel { 0b010 } else { 0b100 };
         let wanted = 1 | mode | 1 << branch.kind as u32;
@@ -63,7 +63,7 @@ impl LbrRing {
         }
     }
 
-    /// FROM, TO and INFO; zeros where there is none.
+    /// Returns FROM, TO and INFO; zeros where there is none.
     pub fn entry(&self, at: usize) -> [u64; 3] {
         self.entries.get(at).copied().unwrap_or_default()
     }

@@ -12,9 +12,9 @@ use super::register::{Register, WIDTH_BITS};
 
 /// Memory as the software that runs sees it, by linear address, 8 bytes at a time. `None` is the user's page fault.
 pub trait Linear {
-    /// Reads.
+    /// Reads eight bytes.
     fn read(&mut self, address: u64) -> Option<u64>;
-    /// Writes.
+    /// Writes eight bytes.
     fn write(&mut self, address: u64, value: u64) -> Option<()>;
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Source<'a> {
 }
 
 impl PebsUnit {
-    /// A counter counts on, and has a record written each time it overflows.
+    /// Advances a counter, and writes a record each time it overflows.
     pub fn count(&mut self, counter: &mut Register, mut more: u64, source: &Source<'_>, memory: &mut impl Linear) {
         let full = 1 << WIDTH_BITS;
         while more >= full - counter.value {
@@ -73,7 +73,7 @@ impl PebsUnit {
     }
 }
 
-/// A record. Of what the model does not know (registers, the access) there are zeros.
+/// Returns a record. Of what the model does not know (registers, the access) there are zeros.
 fn words(groups: u64, bytes: u64, source: &Source<'_>) -> Vec<u64> {
     let contents = groups & (Group::MEMORY | Group::REGISTERS | Group::VECTORS | Group::BRANCHES | Group::BRANCH_COUNT);
     let mut words = vec![contents | bytes << 48, source.activity.address, 1 << source.bit, source.activity.stamp];

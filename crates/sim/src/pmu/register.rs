@@ -34,7 +34,7 @@ pub(super) fn counts_in_mode(select: u64, run: &Run) -> bool {
     select & if run.is_kernel { 1 << 17 } else { 1 << 16 } != 0
 }
 
-/// Event select, 12 bits, and unit mask.
+/// Returns the event select, 12 bits, and the unit mask.
 pub(super) fn number(select: u64) -> (u16, u8) {
     ((select & 0xff) as u16 | (select >> 24 & 0xf00) as u16, (select >> 8) as u8)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The drivers of `pmu` on the models: several users of one CPU's counters, each of whom must find exactly what
-//! happened while its events were let count.
+//! The drivers of `pmu` on the models: several users of one CPU's counters. Each must find exactly the events
+//! that happened while it was allowed to count them.
 
 mod alternating;
 mod host;
@@ -221,7 +221,7 @@ fn play<T: Model>(model: T, policy: Policy, steps: &[Step]) {
     guests[turn].bank.switch_out();
     host.bank.switch_out();
     guests.iter_mut().for_each(User::check);
-    assert!(shared.0.borrow().is_clear(), "nothing of anybody is left");
+    assert!(shared.0.borrow().is_clear(), "no user's values are left");
 }
 
 proptest! {
@@ -245,7 +245,7 @@ proptest! {
 
     /// A profiler's way: the counter is put so far below zero, and put there again after each overflow.
     #[test]
-    fn every_overflow_is_told_once(period in 1u64..1 << 30, runs in proptest::collection::vec(0u64..1 << 31, 1..50)) {
+    fn each_overflow_is_seen_once(period in 1u64..1 << 30, runs in proptest::collection::vec(0u64..1 << 31, 1..50)) {
         let count = |run: &mut dyn FnMut(u64) -> bool| runs.iter().filter(|&&cycles| run(cycles)).count();
         let mut left = period;
         let expected = count(&mut |cycles| {
@@ -253,15 +253,15 @@ proptest! {
             left = if is_over { period } else { left - cycles };
             is_over
         });
-        let told = |told: &mut dyn FnMut(u64) -> bool| count(told);
+        let hits = |overflows: &mut dyn FnMut(u64) -> bool| count(overflows);
         let model = Rc::new(RefCell::new(IntelPmu::default()));
         let mut bank = sampling(IntelPmu::driver(Shared(model.clone()), Side::Guest), period);
-        let found = told(&mut |cycles| overflows(&mut bank, period, || model.borrow_mut().run(&cycles_of_guest(cycles))));
+        let found = hits(&mut |cycles| overflows(&mut bank, period, || model.borrow_mut().run(&cycles_of_guest(cycles))));
         prop_assert_eq!((found, model.borrow().interrupts), (expected, expected as u64));
         for generation in [Generation::Legacy, Generation::Extended, Generation::Global] {
             let model = Rc::new(RefCell::new(AmdPmu::new(generation)));
             let mut bank = sampling(AmdPmu::driver(Shared(model.clone()), Side::Guest), period);
-            let found = told(&mut |cycles| overflows(&mut bank, period, || model.borrow_mut().run(&cycles_of_guest(cycles))));
+            let found = hits(&mut |cycles| overflows(&mut bank, period, || model.borrow_mut().run(&cycles_of_guest(cycles))));
             prop_assert_eq!((found, model.borrow().interrupts), (expected, expected as u64));
         }
     }

@@ -17,7 +17,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Slots, and to which share each goes. Returns whether the counter has overflowed.
+    /// Counts slots for their shares. Returns whether the counter has overflowed.
     pub fn count(&mut self, parts: [u64; 8], has_shares: bool) -> bool {
         let more = parts.iter().sum();
         if has_shares {

@@ -36,11 +36,11 @@ pub struct Line {
     /// Port accesses.
     pub accesses: u64,
     /// Of these, reads of the line status.
-    pub looks: u64,
+    pub polls: u64,
 }
 
 impl Line {
-    /// A UART as firmware leaves it.
+    /// Returns a UART as firmware leaves it.
     pub fn new(setup: Setup) -> Self {
         Self {
             random: Random(setup.seed),
@@ -55,11 +55,11 @@ impl Line {
             last_at_ns: 0,
             lost: 0,
             accesses: 0,
-            looks: 0,
+            polls: 0,
         }
     }
 
-    /// The model's time.
+    /// Returns the model's time.
     pub fn now(&self) -> u64 {
         self.now_ns
     }
@@ -74,7 +74,7 @@ impl Line {
         self.shifting.map(|(_, gone_at)| gone_at).filter(|&at| !self.is_dead_at(at))
     }
 
-    /// The CPU has seen the interrupt.
+    /// Notes that the CPU has seen the interrupt.
     pub fn take_interrupt(&mut self) {
         self.interrupt_at_ns = None;
     }
@@ -159,9 +159,9 @@ impl Line {
 
     fn spend(&mut self, register: Register, is_read: bool) {
         self.accesses += 1;
-        let is_look = is_read && register == Register::LineStatus;
-        self.looks += u64::from(is_look);
-        let cost = if is_look { self.random.within(&self.setup.status_ns) } else { self.setup.access_ns };
+        let is_poll = is_read && register == Register::LineStatus;
+        self.polls += u64::from(is_poll);
+        let cost = if is_poll { self.random.within(&self.setup.status_ns) } else { self.setup.access_ns };
         self.advance_to(self.now_ns + cost);
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! [`Line`] is the UART as `uart`'s code sees it; every access moves the model's clock, and bytes leave when their time
 //! on the wire is over. [`print()`] is a CPU that prints a log through it in one of three [`Way`]s, while a tick
-//! wants to be served:
+//! is to be served:
 //!
 //! ```text
 //! lines ──► Uart::offer / Uart::send ──► Line ──► what came out at the other end
@@ -11,7 +11,7 @@
 //!     tick ──► CPU ◄── interrupt ────┘
 //! ```
 //!
-//! What it leaves out: noise on the wire, flow control, what other traffic on the bus adds to an access.
+//! It leaves out noise on the wire, flow control, what other traffic on the bus adds to an access.
 
 mod line;
 mod print;
@@ -23,7 +23,7 @@ pub use line::Line;
 pub use print::{Outcome, Way, print};
 pub use setup::Setup;
 
-/// Returns what `disks` disks say when they appear, six lines each, as the storm of the self-test does: 600 of them say
+/// Returns the log of `disks` disks that appear, six lines each, as in the storm of the self-test: 600 of them log
 /// 400 kB.
 pub fn storm(disks: usize) -> Vec<String> {
     const WHAT: [&str; 6] = [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A CPU that prints a log, and wants to serve a tick every millisecond meanwhile.
+//! A CPU that prints a log, and has to serve a tick every millisecond meanwhile.
 
 use uart::{Absent, Interrupts, Patience, Peer, Policy, Uart};
 
@@ -8,10 +8,9 @@ use super::setup::Setup;
 
 /// Nanoseconds between two ticks.
 const TICK_NS: u64 = 1_000_000;
-/// A tick is late if it is served so much later: a fill of 16 bytes with a slow look, and what surrounds it, take 45
-/// µs.
+/// The delay from which a tick counts as late: a fill of 16 bytes with a slow poll, and the code around it, take 45 µs.
 const LATE_NS: u64 = 50_000;
-/// A dead UART is waited for so long.
+/// The longest wait for a dead UART.
 const GIVE_UP_NS: u64 = 5_000_000_000;
 
 /// Way to print.
@@ -41,7 +40,7 @@ pub struct Outcome {
     /// Port accesses, without those of finding it out.
     pub accesses: u64,
     /// Reads of the line status.
-    pub looks: u64,
+    pub polls: u64,
     /// The longest stretch with interrupts masked.
     pub longest_off_ns: u64,
     /// Ticks served late.
@@ -51,22 +50,22 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Bytes per second as a share of what the wire takes.
+    /// Returns the throughput as a share of the wire's rate.
     pub fn wire_share(&self) -> f64 {
         self.received.len() as f64 * 1e9 / self.elapsed_ns as f64 / self.bytes_per_second
     }
 
-    /// Bytes per second.
+    /// Returns the throughput in bytes per second.
     pub fn bytes_per_second(&self) -> f64 {
         self.wire_share() * self.bytes_per_second
     }
 
-    /// The share of its CPU.
+    /// Returns the share of its CPU.
     pub fn cpu_share(&self) -> f64 {
         self.busy_ns as f64 / self.elapsed_ns as f64
     }
 
-    /// Port accesses per byte.
+    /// Returns the number of port accesses per byte.
     pub fn accesses_per_byte(&self) -> f64 {
         self.accesses as f64 / self.received.len() as f64
     }
@@ -80,7 +79,7 @@ pub fn print(setup: Setup, policy: Policy, way: Way, lines: &[String]) -> Result
     let mut uart = Uart::new(Line::new(setup.clone()));
     let found = uart.start(setup.rate, policy, Peer::Reads)?;
     let line = uart.hardware();
-    let (began_ns, probed) = (line.now(), (line.accesses, line.looks));
+    let (began_ns, probed) = (line.now(), (line.accesses, line.polls));
     line.lost = 0;
     let ticks = Ticks { next_ns: began_ns + TICK_NS, late: 0 };
     let mut cpu = Cpu { uart, ticks, handler_ns: setup.handler_ns, busy_ns: 0, longest_off_ns: 0 };
@@ -98,7 +97,7 @@ pub fn print(setup: Setup, policy: Policy, way: Way, lines: &[String]) -> Result
         drops: counters.drops,
         elapsed_ns: line.last_at_ns.saturating_sub(began_ns).max(1),
         accesses: line.accesses - probed.0,
-        looks: line.looks - probed.1,
+        polls: line.polls - probed.1,
         busy_ns: cpu.busy_ns,
         longest_off_ns: cpu.longest_off_ns,
         late_ticks: cpu.ticks.late,

@@ -29,8 +29,8 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// A 16550A on the source's machine: 1.7 µs an access, as its function tracer shows for reads and writes alike. How
-    /// late an interrupt is, and what its handler costs, is assumed: a few microseconds, and one.
+    /// Returns a 16550A on the source's machine: 1.7 µs an access, as its function tracer shows for reads and writes
+    /// alike. How late an interrupt is, and what its handler costs, is assumed: a few microseconds, and one.
     pub fn good() -> Self {
         Self {
             depth: 16,
@@ -45,17 +45,18 @@ impl Setup {
         }
     }
 
-    /// The same with the source's odd status reads. It saw 10 to 13 µs now and then; here every one takes that long.
+    /// Returns the same with the source's odd status reads. It saw 10 to 13 µs now and then; here every one takes that
+    /// long.
     pub fn slow() -> Self {
         Self { status_ns: 10_000..=13_000, ..Self::good() }
     }
 
-    /// A 16450: no FIFO.
+    /// Returns a 16450: no FIFO.
     pub fn without_fifo() -> Self {
         Self { depth: 1, claims: 1, ..Self::good() }
     }
 
-    /// One that stops in the middle.
+    /// Returns one that stops in the middle.
     pub fn dying() -> Self {
         Self { dies_at_ns: Some(50_000_000), ..Self::good() }
     }

@@ -32,7 +32,7 @@ fn slow_status_reads_do_not_slow_the_wire() {
 fn polling_looks_only_when_the_fifo_can_be_empty() {
     let outcome = printed(Setup::slow(), Policy::Fifo, Way::Polling);
     // Without the clock's help a fill is checked a hundred times.
-    assert!(outcome.looks < outcome.received.len() as u64 / 16 * 12, "{}", outcome.looks);
+    assert!(outcome.polls < outcome.received.len() as u64 / 16 * 12, "{}", outcome.polls);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_fifo_is_not_counted_deeper_by_bytes_that_leave_meanwhile() {
 }
 
 #[test]
-fn the_storm_is_what_six_hundred_disks_say() {
+fn the_storm_is_the_log_of_six_hundred_disks() {
     let bytes = storm(600).concat().len();
     assert!((380_000..440_000).contains(&bytes), "{bytes}");
 }

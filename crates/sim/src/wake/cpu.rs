@@ -31,7 +31,7 @@ pub(super) enum Due {
     Never,
     /// The next event, this much later.
     In(u64),
-    /// The same, unless somebody wakes the CPU before.
+    /// The same, unless another CPU wakes this one before.
     Sleep(u64),
     /// It fetches its first instruction.
     Fetch,
@@ -101,15 +101,15 @@ impl Station for Moment<'_> {
 }
 
 impl<'a> Cpu<'a> {
-    /// Its next event. `look` is what one sample of a line costs that somebody else may have written.
-    pub fn act(&mut self, crew: &Crew<'a>, index: u32, fate: Fate, look: u64, moment: &mut Moment<'_>) -> Due {
+    /// Returns its next event. `sample` is the cost of one sample of a line that another CPU may have written.
+    pub fn act(&mut self, crew: &Crew<'a>, index: u32, fate: Fate, sample: u64, moment: &mut Moment<'_>) -> Due {
         match core::mem::replace(&mut self.activity, Activity::Asleep) {
             Activity::Waking => {
                 self.activity = Activity::Fetching;
                 Due::Fetch
             }
             Activity::Fetching => self.arrive(crew, index, moment),
-            Activity::Running(follower) => self.poll(crew, index, follower, fate, look, moment),
+            Activity::Running(follower) => self.poll(crew, index, follower, fate, sample, moment),
             Activity::Initialising(mut follower) => {
                 let next = follower.initialised(moment);
                 self.activity = Activity::Running(follower);
@@ -138,7 +138,7 @@ impl<'a> Cpu<'a> {
         index: u32,
         mut follower: Follower<'a>,
         fate: Fate,
-        look: u64,
+        sample: u64,
         moment: &mut Moment<'_>,
     ) -> Due {
         let dies_here = |phase: Phase| fate == Fate::DiesIn(phase);
@@ -154,7 +154,7 @@ impl<'a> Cpu<'a> {
         let next = follower.poll(moment);
         self.activity = Activity::Running(follower);
         match next {
-            Next::Again => Due::In(look),
+            Next::Again => Due::In(sample),
             Next::Sleep { until } => Due::Sleep((until.wrapping_sub(moment.now()) as i64).max(0) as u64),
             Next::Initialise => Due::Initialisation,
             Next::Halt => self.halt(),

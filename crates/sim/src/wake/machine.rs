@@ -20,7 +20,7 @@ pub struct Machine {
     pub first_sign: RangeInclusive<u64>,
     /// Initialisation of the first thread of a core. Published: the second wait, CPUs 1 to 13 of the Haswell.
     pub first_thread: RangeInclusive<u64>,
-    /// Initialisation of a thread whose sibling runs. Published: the second wait, CPUs 14 to 27 of the Haswell.
+    /// Initialisation of a thread while its sibling runs. Published: the second wait, CPUs 14 to 27 of the Haswell.
     pub sibling: RangeInclusive<u64>,
     /// TSC synchronisation as Linux does it: the baseline's. Published: the third wait.
     pub linux_sync: RangeInclusive<u64>,
@@ -35,7 +35,7 @@ pub struct Machine {
     /// Leaving MWAIT after a write. Assumed 2 µs: the exit latency that Intel's CPUs of that time declare for C1
     /// and C1E is 2 to 10 µs, and a parked CPU asks for the shallowest.
     pub parked_wake: u64,
-    /// From the interrupt that wakes a halted CPU to its next look. Assumed 2 µs, as for leaving MWAIT.
+    /// From the interrupt that wakes a halted CPU to its next poll. Assumed 2 µs, as for leaving MWAIT.
     pub halt_wake: u64,
     /// A cache line from the CPU that wrote it. Assumed 200: the order of a transfer within a package; between
     /// packages it is about twice that.
@@ -49,7 +49,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The 28-thread Haswell, and as many more threads like its as are asked for.
+    /// Returns the 28-thread Haswell, and as many more threads like its as are asked for.
     pub fn haswell() -> Self {
         Self {
             name: "Haswell, real hardware",
@@ -73,7 +73,7 @@ impl Machine {
         }
     }
 
-    /// The virtual machine on a Skylake host.
+    /// Returns the virtual machine on a Skylake host.
     pub fn virtual_skylake() -> Self {
         Self {
             name: "Skylake, virtual machine",

@@ -8,10 +8,10 @@
 //! ```text
 //! bring_up ──▶ World (Kick): spends time ──▶ events due: CPU ──▶ Follower ──▶ shared words
 //!     ▲                                                                                 │
-//!     └──────────────────────────────── looks ──────────────────────────────────────────┘
+//!     └──────────────────────────────── polls ──────────────────────────────────────────┘
 //! ```
 //!
-//! What it leaves out: memory bandwidth, power and thermal limits, firmware, and packages further away than others.
+//! It leaves out memory bandwidth, power and thermal limits, firmware, and packages further away than others.
 
 mod cpu;
 mod machine;
@@ -22,7 +22,7 @@ use bringup::{CpuCell, Crew, GROUP_CPUS, Group, ParkSlot, Policy, Shared, State}
 use bringup::{bring_up, bring_up_some, in_order, last_first_sign};
 
 pub use machine::Machine;
-pub use setup::{Fared, Fate, Outcome, Setup};
+pub use setup::{CpuOutcome, Fate, Outcome, Setup};
 
 use crate::random::Random;
 use cpu::Activity;
@@ -54,9 +54,9 @@ pub fn simulate(machine: &Machine, setup: &Setup) -> Outcome {
         summary.dead.extend(bring_up_some(&crew, &[index], &mut world).dead);
     }
     let waits = in_order(&crew, summary.wait_began);
-    let fared = waits.map(|(index, waits)| {
+    let results = waits.map(|(index, waits)| {
         let cpu = &world.cpus[index as usize];
-        Fared {
+        CpuOutcome {
             state: crew.state(index),
             takes_work: matches!(cpu.activity, Activity::Working),
             sync: cells[index as usize].sync(),
@@ -66,10 +66,11 @@ pub fn simulate(machine: &Machine, setup: &Setup) -> Outcome {
         }
     });
     let last_first_sign = last_first_sign(&crew, summary.wait_began);
-    Outcome { summary, last_first_sign, cpus: fared.collect() }
+    Outcome { summary, last_first_sign, cpus: results.collect() }
 }
 
-/// Returns what the previous image left: everybody at its mailbox. Empty where the policy wakes CPUs by interrupts.
+/// Returns the slots that the previous image left: every CPU at its mailbox. Empty where the policy wakes CPUs by
+/// interrupts.
 fn park_all(setup: &Setup) -> Vec<ParkSlot> {
     if setup.policy != Policy::Park {
         return Vec::new();

@@ -53,7 +53,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// All healthy, all counters equal and proven so.
+    /// Returns a bring-up with all CPUs healthy, all counters equal and proven so.
     pub fn new(cpus: u32, policy: Policy, reach: Reach) -> Self {
         let (tsc, has_tsc_adjust, largest_skew) = (Mode::Auto, true, 0);
         let (shares_cpus, fates, wanted, later) = (false, Vec::new(), None, Vec::new());
@@ -75,10 +75,10 @@ impl Setup {
 
 /// Outcome of a modelled CPU.
 #[derive(Clone, Copy, Debug)]
-pub struct Fared {
+pub struct CpuOutcome {
     /// Its state.
     pub state: State,
-    /// It takes work, whatever its state.
+    /// It takes work, in any state.
     pub takes_work: bool,
     /// Result of its clock's synchronisation.
     pub sync: ClockSync,
@@ -98,5 +98,5 @@ pub struct Outcome {
     /// Ticks that the boot CPU waited for the last first sign of life.
     pub last_first_sign: u64,
     /// Each CPU but the first, number 1 at position 0.
-    pub cpus: Vec<Fared>,
+    pub cpus: Vec<CpuOutcome>,
 }

@@ -26,8 +26,8 @@ fn every_policy_brings_every_cpu_online() {
         for cpus in [1, 2, 3, 9, 64, 65, 300] {
             let outcome = simulate(&Machine::haswell(), &Setup::new(cpus, policy, reach));
             assert_eq!((outcome.summary.online, outcome.summary.dead.len()), (cpus - 1, 0), "{policy:?}");
-            assert!(outcome.cpus.iter().all(|fared| fared.state == State::Online && fared.takes_work));
-            assert!(outcome.cpus.iter().all(|fared| fared.resets_while_running == 0));
+            assert!(outcome.cpus.iter().all(|result| result.state == State::Online && result.takes_work));
+            assert!(outcome.cpus.iter().all(|result| result.resets_while_running == 0));
         }
     }
 }
@@ -41,18 +41,18 @@ fn only_those_that_are_wanted_come_and_the_others_later() {
         let setup = Setup { wanted: Some(wanted.clone()), later: later.clone(), tsc: Mode::Measure, ..base };
         let outcome = simulate(&Machine::haswell(), &setup);
         assert_eq!((outcome.summary.online, &outcome.summary.dead), (wanted.len() as u32, &Vec::new()), "{policy:?}");
-        for (index, fared) in (1..).zip(&outcome.cpus) {
+        for (index, result) in (1..).zip(&outcome.cpus) {
             let is_expected = wanted.contains(&index) || later.contains(&index);
-            assert_eq!((fared.state == State::Online, fared.takes_work), (is_expected, is_expected), "{index}");
-            assert_eq!(fared.resets_while_running, 0, "{index}");
-            let is_settled = matches!(fared.sync.outcome, SyncOutcome::Agrees | SyncOutcome::Corrected);
-            assert_eq!(is_settled, is_expected, "{index}: {:?}", fared.sync);
+            assert_eq!((result.state == State::Online, result.takes_work), (is_expected, is_expected), "{index}");
+            assert_eq!(result.resets_while_running, 0, "{index}");
+            let is_settled = matches!(result.sync.outcome, SyncOutcome::Agrees | SyncOutcome::Corrected);
+            assert_eq!(is_settled, is_expected, "{index}: {:?}", result.sync);
         }
     }
 }
 
 #[test]
-fn nobody_waits_for_an_answer_of_one_that_is_not_wanted() {
+fn no_cpu_waits_for_an_answer_of_one_that_is_not_wanted() {
     let base = Setup { largest_skew: 100_000, tsc: Mode::Measure, ..Setup::new(100, Policy::Parallel, Reach::Each) };
     // Number 1 is the parent of some of these.
     let setup = Setup { wanted: Some((9..100).collect()), ..base };
@@ -82,7 +82,7 @@ fn the_serial_model_takes_what_was_published() {
 fn an_early_kick_makes_the_first_wait_vanish() {
     let first_waits = |policy| {
         let outcome = simulate(&Machine::haswell(), &Setup::new(128, policy, Reach::Everyone));
-        let mut waits: Vec<_> = outcome.cpus.iter().map(|fared| fared.waits.first_sign).collect();
+        let mut waits: Vec<_> = outcome.cpus.iter().map(|result| result.waits.first_sign).collect();
         waits.sort_unstable();
         waits[waits.len() / 2]
     };
@@ -96,7 +96,7 @@ fn an_early_kick_makes_the_first_wait_vanish() {
 fn waits_of_all_cpus_add_up_to_the_total() {
     for (policy, reach) in ALL {
         let outcome = simulate(&Machine::haswell(), &Setup::new(96, policy, reach));
-        let waited: u64 = outcome.cpus.iter().map(|fared| fared.waits.total()).sum();
+        let waited: u64 = outcome.cpus.iter().map(|result| result.waits.total()).sum();
         let total = outcome.summary.total_ticks;
         assert!(waited <= total && waited * 100 >= total * 90, "{policy:?}: {waited} of {total}");
     }
@@ -125,9 +125,9 @@ fn clocks_apart_are_measured_and_corrected_where_that_can_be_done() {
     for (policy, reach) in ALL {
         let setup = Setup { largest_skew: 1_000_000, ..Setup::new(100, policy, reach) };
         let outcome = simulate(&Machine::haswell(), &setup);
-        for fared in &outcome.cpus {
-            assert_eq!(fared.sync.outcome, SyncOutcome::Corrected, "{policy:?} {fared:?}");
-            assert!(fared.skew.unsigned_abs() < 3_000, "{policy:?}: {} is left", fared.skew);
+        for result in &outcome.cpus {
+            assert_eq!(result.sync.outcome, SyncOutcome::Corrected, "{policy:?} {result:?}");
+            assert!(result.skew.unsigned_abs() < 3_000, "{policy:?}: {} is left", result.skew);
         }
         assert_eq!(outcome.summary.online, 99);
     }
@@ -138,10 +138,10 @@ fn clocks_that_cannot_be_corrected_are_reported_with_their_skew() {
     for (policy, reach) in ALL {
         let base = Setup::new(100, policy, reach);
         let outcome = simulate(&Machine::haswell(), &Setup { has_tsc_adjust: false, largest_skew: 1_000_000, ..base });
-        for fared in &outcome.cpus {
-            let ClockSync { outcome, skew: found, .. } = fared.sync;
-            assert!(outcome == SyncOutcome::Differs || fared.skew.abs() < 3_000, "{policy:?}: {fared:?}");
-            assert!((found + fared.skew).abs() < 3_000, "{policy:?}: {found} found: {fared:?}");
+        for result in &outcome.cpus {
+            let ClockSync { outcome, skew: found, .. } = result.sync;
+            assert!(outcome == SyncOutcome::Differs || result.skew.abs() < 3_000, "{policy:?}: {result:?}");
+            assert!((found + result.skew).abs() < 3_000, "{policy:?}: {found} found: {result:?}");
         }
     }
 }
@@ -150,12 +150,12 @@ fn clocks_that_cannot_be_corrected_are_reported_with_their_skew() {
 fn equal_clocks_agree_or_are_not_even_measured() {
     let setup = Setup::new(100, Policy::Parallel, Reach::Everyone);
     let outcome = simulate(&Machine::haswell(), &setup);
-    assert!(outcome.cpus.iter().all(|fared| fared.sync.outcome == SyncOutcome::Skipped));
+    assert!(outcome.cpus.iter().all(|result| result.sync.outcome == SyncOutcome::Skipped));
     let outcome = simulate(&Machine::haswell(), &Setup { tsc: Mode::Measure, ..setup.clone() });
-    assert!(outcome.cpus.iter().all(|fared| fared.sync.outcome == SyncOutcome::Agrees));
+    assert!(outcome.cpus.iter().all(|result| result.sync.outcome == SyncOutcome::Agrees));
     let skewed = Setup { tsc: Mode::Skip, largest_skew: 1000, ..setup };
     let outcome = simulate(&Machine::haswell(), &skewed);
-    assert!(outcome.cpus.iter().all(|fared| fared.sync.outcome == SyncOutcome::Skipped), "the operator's choice");
+    assert!(outcome.cpus.iter().all(|result| result.sync.outcome == SyncOutcome::Skipped), "the operator's choice");
 }
 
 #[test]
@@ -166,15 +166,15 @@ fn measuring_thousands_of_clocks_takes_little_longer_than_waking_them() {
     assert!(measured * 10 <= skipped * 11, "{skipped} → {measured}");
 }
 
-/// Where CPUs share real ones, they all ask the boot CPU, which lets them take turns.
+/// CPUs that share real ones all ask the boot CPU, which lets them take turns.
 #[test]
 fn clocks_are_measured_in_turn_where_cpus_share_real_ones() {
     let base = Setup { shares_cpus: true, has_tsc_adjust: false, ..Setup::new(300, Policy::Parallel, Reach::Everyone) };
     let outcome = simulate(&Machine::virtual_skylake(), &base);
     assert_eq!((outcome.summary.online, outcome.summary.dead.len()), (299, 0));
-    assert!(outcome.cpus.iter().all(|fared| fared.sync.outcome == SyncOutcome::Agrees));
+    assert!(outcome.cpus.iter().all(|result| result.sync.outcome == SyncOutcome::Agrees));
     // A turn is a wake-up and a few lines, not a fixed time.
-    let waited: u64 = outcome.cpus.iter().map(|fared| fared.waits.tsc_sync).sum();
+    let waited: u64 = outcome.cpus.iter().map(|result| result.waits.tsc_sync).sum();
     assert!(waited < 299 * 300_000, "{waited}");
 }
 
@@ -202,11 +202,11 @@ fn a_lost_start_up_interrupt_is_sent_once_more() {
 }
 
 #[test]
-fn a_mailbox_without_sense_costs_its_cpu_and_nobody_else() {
+fn an_invalid_mailbox_costs_its_cpu_and_no_other() {
     let fates = vec![(1, Fate::BadSlot), (2, Fate::DiesIn(Phase::FirstSign))];
     let outcome = simulate(&Machine::haswell(), &Setup { fates, ..Setup::new(300, Policy::Park, Reach::Each) });
     assert_eq!(outcome.summary.dead, [(1, Phase::FirstSign), (2, Phase::FirstSign)]);
-    assert_eq!(outcome.summary.online, 297, "their children, whom they did not wake, among them");
+    assert_eq!(outcome.summary.online, 297, "their children, which they did not wake, among them");
 }
 
 fn any_fate() -> impl Strategy<Value = Fate> {
@@ -249,20 +249,20 @@ proptest! {
         let setup = Setup { tsc: mode, has_tsc_adjust, shares_cpus, largest_skew, fates: fates.clone(), seed, ..base };
         let machine = Machine::haswell();
         let outcome = simulate(&machine, &setup);
-        for (index, fared) in (1..).zip(&outcome.cpus) {
+        for (index, result) in (1..).zip(&outcome.cpus) {
             let fate = fates.iter().find(|(number, _)| *number == index).map_or(Fate::Healthy, |(_, fate)| *fate);
-            prop_assert_eq!(fared.takes_work, fared.state == State::Online, "{} {:?}", index, fate);
-            prop_assert!(fared.state.has_final_clock(), "{} {:?} is {}", index, fate, fared.state);
+            prop_assert_eq!(result.takes_work, result.state == State::Online, "{} {:?}", index, fate);
+            prop_assert!(result.state.has_final_clock(), "{} {:?} is {}", index, fate, result.state);
             // The CPU that is not bound to die is online; one that sleeps about as long as the limit may be either.
             if !is_fatal(fate, policy) {
-                prop_assert_eq!(fared.state, State::Online, "{}: {:?}", index, fate);
+                prop_assert_eq!(result.state, State::Online, "{}: {:?}", index, fate);
             }
             if let Fate::DiesIn(phase) = fate {
-                prop_assert_eq!(fared.state, State::Dead(phase), "{}", index);
+                prop_assert_eq!(result.state, State::Dead(phase), "{}", index);
             }
-            prop_assert_eq!(fared.resets_while_running, 0);
+            prop_assert_eq!(result.resets_while_running, 0);
         }
-        let online = outcome.cpus.iter().filter(|fared| fared.state == State::Online).count();
+        let online = outcome.cpus.iter().filter(|result| result.state == State::Online).count();
         prop_assert_eq!(outcome.summary.online as usize, online);
         prop_assert_eq!(outcome.summary.dead.len() + online, cpus as usize - 1);
         let batches = if policy == Policy::Serial { u64::from(cpus) } else { 1 };

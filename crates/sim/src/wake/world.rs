@@ -15,7 +15,7 @@ use super::setup::{Fate, Setup};
 use crate::random::Random;
 
 /// Lines of other CPUs that the boot CPU reads per poll at most.
-const LINES_PER_LOOK: u64 = 64;
+const LINES_PER_POLL: u64 = 64;
 
 pub(super) struct World<'a> {
     crew: Crew<'a>,
@@ -33,7 +33,7 @@ pub(super) struct World<'a> {
     group_free: Vec<u64>,
     /// Lines written by others that the boot CPU has not read since.
     unread_lines: u64,
-    /// Groups whose count has changed since: all of them are read every turn.
+    /// Groups with a count that has changed since: all of them are read every turn.
     unread_groups: Vec<bool>,
     /// Time at which the boot CPU is woken.
     boot_wake: Option<u64>,
@@ -74,7 +74,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The next event. Those that were overtaken (the CPU was woken before) are forgotten.
+    /// Returns the next event. Those that were overtaken (the CPU was woken before) are dropped.
     fn next_due(&mut self) -> Option<(u64, u32)> {
         while let Some(&Reverse((time, index))) = self.due.peek() {
             if self.cpus[index as usize].next.is_some_and(|(next, _)| next == time) {
@@ -85,7 +85,7 @@ impl<'a> World<'a> {
         None
     }
 
-    /// Somebody's interrupt arrives. One that does not sleep looks anyway.
+    /// Delivers an interrupt. A CPU that does not sleep polls anyway.
     fn interrupt_at(&mut self, index: u32, time: u64) {
         let time = time + self.machine.halt_wake;
         if index == 0 {
@@ -118,7 +118,7 @@ impl<'a> World<'a> {
         let cpu = &mut self.cpus[index as usize];
         (cpu.skew, cpu.adjust) = (skew, adjust);
         released.into_iter().for_each(|(child, time)| _ = self.release_at(child, time));
-        woken.into_iter().for_each(|(whom, time)| self.interrupt_at(whom, time));
+        woken.into_iter().for_each(|(target, time)| self.interrupt_at(target, time));
         let after = self.crew.state(index);
         self.unread_lines += u64::from(before != after);
         self.unread_groups[index as usize / GROUP_CPUS] |= before != after && after == State::Online;
@@ -209,7 +209,7 @@ impl<'a> World<'a> {
         let Some(slot) = self.slots.get(index as usize) else { return false };
         let entry = Entry { target: 0x1000, root: 0x1000, argument: u64::from(index) };
         let released = slot.release(self.crew.apic_id(index).unwrap_or(u32::MAX), entry);
-        if released == Ok(true) && matches!(slot.look(), bringup::park::Mail::Go(found) if found == entry) {
+        if released == Ok(true) && matches!(slot.poll(), bringup::park::ParkOrder::Go(found) if found == entry) {
             self.wake(index, time + self.machine.parked_wake);
         }
         released.is_ok()

@@ -47,7 +47,7 @@ pub fn filter_pauses(vmcb: &mut Vmcb) {
     vmcb.control.pause_filter_threshold = CYCLES_BETWEEN_PAUSES;
 }
 
-/// The guest's registers as `entry` has them; what it does not name is as after a reset.
+/// The guest's registers as `entry` has them; all others are as after a reset.
 pub fn save(vmcb: &mut Vmcb, entry: &EntryState) {
     let save = &mut vmcb.save;
     save.segments = [entry.data.into(); 6];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Registers out of the control block and back, for the next image. What is intercepted, where tables are and how
-//! translations are tagged stays what the control block has.
+//! Registers out of the control block and back, for the next image. Intercepts, addresses of tables and the ASID stay
+//! as the control block has them.
 
 use handover::state::{Registers, SegmentRegister, event_flag};
 use vm::devices::StateError;
@@ -99,8 +99,7 @@ fn is_event(from: &Registers) -> bool {
     is_known && flags & !(event_flag::IS_VALID | event_flag::HAS_CODE) == 0
 }
 
-/// Puts registers that have been checked into the control block. Nothing that a CPU has kept of it counts any
-/// more.
+/// Puts registers that have been checked into the control block. Nothing that a CPU has cached of it is used any more.
 pub fn restore(vmcb: &mut Vmcb, gprs: &mut [u64; 16], from: &Registers) {
     let save = &mut vmcb.save;
     *gprs = from.gprs.map(|register| register.get());
@@ -122,7 +121,7 @@ pub fn restore(vmcb: &mut Vmcb, gprs: &mut [u64; 16], from: &Registers) {
     save.cpl = from.cpl;
     let control = &mut vmcb.control;
     control.virtual_interrupt = VirtualInterrupt::new().with_masking(true).with_tpr(from.task_priority & 0xf);
-    event::forget(control);
+    event::clear(control);
     control.interrupt_shadow = from.interrupt_shadow.into();
     event::redeliver(control, carried(from));
     control.next_rip = from.event_next_rip.get();

@@ -255,7 +255,7 @@ impl<B: DerefMut<Target = Vmcb> + 'static> VcpuState for Vcpu<B> {
         self.vmcb.save.cr2 = 0;
         self.set_spec_ctrl(0);
         self.vmcb.control.interrupt_shadow = 0;
-        event::forget(&mut self.vmcb.control);
+        event::clear(&mut self.vmcb.control);
         self.vmcb.control.clean = Clean::empty();
         self.flush_tlb();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A UART whose wire moves one byte whenever so many accesses or pauses have gone by.
+//! A UART with a wire that moves one byte per fixed number of accesses or pauses.
 
 use std::collections::VecDeque;
 use std::vec::Vec;
@@ -11,7 +11,7 @@ const STEP_NS: u64 = 1_000;
 
 #[derive(Clone, Debug)]
 pub struct Fake {
-    /// Nobody is there: reads give ones, or what was written last.
+    /// No UART is there: reads give ones, or what was written last.
     pub is_absent: bool,
     pub remembers_bus: bool,
     pub has_scratch: bool,

@@ -28,12 +28,12 @@ fn accesses(fake: Fake, policy: Policy, bytes: usize, piece: usize) -> u64 {
 }
 
 #[test]
-fn byte_looks_for_each_byte() {
+fn byte_policy_reads_the_status_for_each_byte() {
     assert_eq!(accesses(Fake { byte_ns: 0, ..Fake::new() }, Policy::Byte, 1600, 80), 3200);
 }
 
 #[test]
-fn fifo_looks_once_for_sixteen_bytes_wherever_lines_end() {
+fn fifo_policy_reads_the_status_once_per_sixteen_bytes() {
     for piece in [1, 7, 16, 70, 1600] {
         assert_eq!(accesses(Fake { byte_ns: 0, ..Fake::new() }, Policy::Fifo, 1600, piece), 1700, "{piece}");
     }
@@ -44,17 +44,17 @@ fn with_a_clock_a_paced_uart_is_not_checked_before_it_can_be_empty() {
     let mut uart = started(Fake::new(), Policy::Fifo);
     let before = uart.hardware().status_reads;
     uart.send(&text(160), Patience::USUAL);
-    // The wire takes 1.4 ms for a fill, a look 1 µs: a few dozen come after the earliest moment, none before.
-    let looks = uart.hardware().status_reads - before;
-    assert!(looks < 10 * 60, "{looks}");
+    // The wire takes 1.4 ms for a fill, a read 1 µs: a few dozen come after the earliest moment, none before.
+    let reads = uart.hardware().status_reads - before;
+    assert!(reads < 10 * 60, "{reads}");
 }
 
 #[test]
-fn an_offer_writes_one_burst_after_one_look() {
+fn an_offer_writes_one_burst_after_one_status_read() {
     let mut uart = started(Fake { byte_ns: 0, ..Fake::new() }, Policy::Fifo);
     assert_eq!(uart.offer(&text(100)), 16);
     assert_eq!(uart.hardware().bursts, vec![16]);
-    assert_eq!(uart.counters().looks, 1);
+    assert_eq!(uart.counters().status_reads, 1);
 }
 
 #[test]
@@ -73,14 +73,14 @@ fn a_uart_that_stands_still_is_dropped_and_counted() {
     let mut uart = started(Fake::new(), Policy::Fifo);
     uart.hardware().is_stuck = true;
     let sent = uart.send(&text(100), Patience::USUAL);
-    // What the FIFO holds, and no more.
+    // As many as the FIFO holds, and no more.
     assert_eq!((sent, uart.is_alive()), (16, false));
     assert_eq!((uart.counters().drops, uart.counters().refused_bytes), (1, 84));
     assert!(uart.hardware().now_ns < 100_000_000, "bounded by the wire's time");
 }
 
 #[test]
-fn a_dropped_uart_is_checked_rarely_and_taken_back() {
+fn a_dropped_uart_is_checked_rarely_and_used_again() {
     let mut uart = started(Fake::new(), Policy::Fifo);
     uart.hardware().is_stuck = true;
     uart.send(&text(100), Patience::USUAL);
@@ -94,7 +94,7 @@ fn a_dropped_uart_is_checked_rarely_and_taken_back() {
 }
 
 #[test]
-fn an_interrupt_takes_a_dropped_uart_back_at_once() {
+fn an_interrupt_puts_a_dropped_uart_into_use_again_at_once() {
     let mut uart = started(Fake::new(), Policy::Fifo);
     uart.hardware().is_stuck = true;
     uart.send(&text(100), Patience::USUAL);
@@ -197,11 +197,11 @@ fn a_full_receiver_is_read_in_one_burst_and_the_rest_byte_by_byte() {
     let mut uart = started(Fake { byte_ns: 0, ..Fake::new() }, Policy::Fifo);
     uart.hardware().registers[Register::ModemControl as usize] = 0x10;
     uart.send(&text(16), Patience::USUAL);
-    let looks = uart.counters().looks;
+    let reads = uart.counters().status_reads;
     let mut into = [0; 40];
     assert_eq!(uart.receive(&mut into), 16);
     assert_eq!(into[..16], text(16));
-    assert_eq!(uart.counters().looks - looks, 4, "one for fourteen, one for each of the others, one in vain");
+    assert_eq!(uart.counters().status_reads - reads, 4, "one for fourteen, one for each of the others, one in vain");
     uart.send(&text(16), Patience::USUAL);
     assert_eq!(uart.receive(&mut into[..5]), 5, "no more than there is room for");
     assert_eq!(uart.receive(&mut into[5..]), 11);

@@ -118,7 +118,7 @@ fn a_vcpu_is_put_back_into_its_own_slot_once() {
 }
 
 #[test]
-fn problems_are_told_apart() {
+fn problems_are_distinguished() {
     let all = [Mismatch::OtherGuests, Mismatch::OtherConfig, Mismatch::NoPolicy, Mismatch::NoVcpu, Mismatch::NoDevices];
     let texts: std::collections::BTreeSet<String> = all.iter().map(ToString::to_string).collect();
     assert_eq!(texts.len(), all.len());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A whole warm restart: CPUs park in the old image, the new one has them from their mailboxes, and frees the memory in
-//! which they waited. Whatever fails: each CPU is online in the new image or has been reset, and none is ever in memory
-//! that is free.
+//! which they waited. With any failure, each CPU is online in the new image or has been reset, and none is ever
+//! in memory that is free.
 
 use std::cell::{Cell, RefCell};
 
@@ -23,7 +23,7 @@ enum Fault {
     None,
     /// It never leaves its guest.
     NeverParks,
-    /// It parks so many ticks late.
+    /// It parks this many ticks late.
     ParksLate(u64),
     /// It parks, but its mailbox does not show that.
     MailboxDamaged,
@@ -112,7 +112,7 @@ impl Host {
         }
     }
 
-    /// The old image, up to its last instruction. Returns the CPUs that it has lost.
+    /// Runs the old image up to its last instruction. Returns the CPUs that it has lost.
     fn leave(&self) -> Vec<Cpu> {
         let (mut departure, mut lost) = (Departure::begin(true), Vec::new());
         for _ in 0..100_000 {
@@ -143,7 +143,7 @@ impl Host {
         Sample { cpus: cpus.collect(), mailbox_version, ..Sample::default() }
     }
 
-    /// The new image: CPUs come from their mailboxes, and memory becomes free.
+    /// Runs the new image: CPUs come from their mailboxes, and memory becomes free.
     fn arrive(&self, sample: &Sample) {
         let ids: Vec<u32> = std::iter::once(0).chain((0..self.faults.len()).map(|place| cpu(place).apic_id)).collect();
         sample.with(|record| {

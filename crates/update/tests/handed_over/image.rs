@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A new image as it adopts guests: it builds what it is told to, and fails where the test wants that.
+//! A new image as it adopts guests: it builds the guests of the test, and fails where the test has it fail.
 
 use std::collections::BTreeMap;
 
@@ -96,7 +96,7 @@ impl Image {
         self.with_slots(cpu, |slots, image| slots.restore(image, |vcpu| taken.push(vcpu)))
     }
 
-    /// All that the image does before it says that it is prepared.
+    /// Does all that the image does before it reports that it is prepared.
     pub fn prepare(&mut self, sample: &Sample) -> Result<(), Problem> {
         self.adopt(sample).map_err(|refused| refused.problem)?;
         self.verify_all()?;

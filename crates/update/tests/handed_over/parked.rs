@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPUs that are had from their mailboxes, and those that are not.
+//! CPUs that are taken from their mailboxes, and those that are not.
 
 use std::cell::RefCell;
 

@@ -40,7 +40,7 @@ pub fn digest(number: usize) -> u64 {
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
     pub guests: Vec<GuestSample>,
-    /// Other CPUs: identifier, state, and where the mailbox is.
+    /// Other CPUs: identifier, state, and address of the mailbox.
     pub cpus: Vec<(u32, CpuState, u64)>,
     pub mailbox_version: u32,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory becomes free only once nobody needs it: neither a CPU that still waits in it, nor who reads a log there, nor
-//! the hand-over block that names the rest.
+//! Memory becomes free only once it is not needed: neither by a CPU that still waits in it, nor by a reader of a log
+//! there, nor by the hand-over block that names the rest.
 
 use handover::layout::Purpose;
 use update::release::{Act, Release};

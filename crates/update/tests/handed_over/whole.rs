@@ -10,7 +10,7 @@ use update::trial::Stamp;
 use crate::image::{Fault, Image, Vcpu};
 use crate::record::{GuestSample, Sample};
 
-/// A clock that stands still: nobody is late.
+/// A stopped clock: no CPU is late.
 struct Still;
 
 impl Clock for Still {
@@ -58,7 +58,7 @@ impl Arriving {
     }
 }
 
-/// The blackout of so many CPUs in this order of acts, then in turn. The fault comes in the blackout only.
+/// The blackout of `cpus` CPUs in this order of acts, then in turn. The fault comes in the blackout only.
 fn blackout(sample: &Sample, cpus: u32, fault: Fault, schedule: &[u32]) {
     let mut image = Image::beside(sample, Fault::None);
     assert_eq!(image.prepare(sample), Ok(()));
@@ -91,7 +91,7 @@ fn check(sample: &Sample, all: &[Arriving], fault: Fault) {
     assert!(expected != Verdict::Committed || taken == vcpus, "{fault:?}: {taken:?}");
 }
 
-/// Each thing that can fail in the blackout.
+/// Returns each thing that can fail in the blackout.
 fn faults(sample: &Sample) -> Vec<Fault> {
     let guests = sample.guests.iter().enumerate().filter(|(_, guest)| guest.has_run);
     let of = |(guest, sample): (usize, &GuestSample)| {

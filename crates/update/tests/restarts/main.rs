@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The leader leaves the old image while simulated CPUs run guests that write: on any schedule, whatever is lost.
+//! The leader leaves the old image while simulated CPUs run guests that write: on any schedule, with any losses.
 
 mod exhaustive;
 mod world;

@@ -15,7 +15,7 @@ pub const REMINDER_MS: u64 = 1;
 #[derive(Clone, Debug, Default)]
 pub struct Other {
     pub is_interrupted: bool,
-    /// So many interrupts are lost.
+    /// Number of interrupts that are lost.
     pub lost: u32,
     /// It leaves its guest only then.
     pub busy_until: u64,
@@ -112,7 +112,7 @@ impl World {
         LIMIT_MS / self.tick_ms
     }
 
-    /// Tells apart what can go on otherwise: how much was written matters only as far as it is not sent.
+    /// Distinguishes states with different futures: the amount written matters only as far as it is not sent.
     pub fn fingerprint(&self, departure: &Departure) -> String {
         let (unsent, unprinted) = (self.written != self.sent, self.logged != self.printed);
         let acts = self.acts.last();
@@ -186,7 +186,7 @@ impl World {
         assert_eq!(order, all.collect::<Vec<_>>());
     }
 
-    /// Each CPU in turn, then a tick, until the leader has left; returns when.
+    /// Steps each CPU in turn, then a tick, until the leader has left; returns when.
     pub fn finish(&mut self) -> u64 {
         self.finish_from(&mut self.departure())
     }

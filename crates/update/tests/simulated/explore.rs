@@ -22,7 +22,7 @@ enum Choice {
     StrayNmi,
 }
 
-/// Tries every schedule of so many CPUs with this fault. Returns how many states there are.
+/// Tries every schedule of `cpus` CPUs with this fault. Returns how many states there are.
 pub fn explore(cpus: usize, fault: Fault) -> usize {
     let mut seen = HashSet::new();
     let mut open: Vec<Vec<Choice>> = vec![Vec::new()];

@@ -34,22 +34,22 @@ pub enum Fault {
     NewImage(usize, Step, Kind),
     /// It hangs at this step on every CPU.
     AllHang(Step),
-    /// The first interrupts sent to the CPU, so many, are lost.
+    /// The first interrupts sent to the CPU are lost: their number.
     InterruptsLost(usize, u32),
-    /// The first NMIs sent to the CPU, so many, are lost.
+    /// The first NMIs sent to the CPU are lost: their number.
     NmisLost(usize, u32),
     /// The CPU never leaves its guest.
     Stuck(usize),
-    /// An NMI that nobody of this update has sent comes to the CPU at some time.
+    /// An NMI that no CPU of this update has sent comes to the CPU at some time.
     StrayNmi(usize),
-    /// The CPU is in system management mode from this time on, for so long.
+    /// The CPU is in system management mode from this time on, for this duration.
     Smi(usize, u64, u64),
 }
 
 pub const STEPS: [Step; 3] = [Step::Arrive, Step::Restore, Step::Meet];
 pub const KINDS: [Kind; 3] = [Kind::Hangs, Kind::Fails, Kind::Interrupted];
 
-/// Each fault that the CPU `at` can have and that ends.
+/// Returns each fault that the CPU `at` can have and that ends.
 pub fn faults_of(at: usize) -> Vec<Fault> {
     let of_new_image = STEPS.iter().flat_map(|step| KINDS.map(|kind| Fault::NewImage(at, *step, kind)));
     let others = [

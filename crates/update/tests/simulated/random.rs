@@ -9,7 +9,8 @@ use crate::world::World;
 /// The most acts and ticks of one run.
 const MOST_CHOICES: u32 = 200_000;
 
-/// The first CPU loses no NMI: where the watchdog's is lost, too, a new image that hangs everywhere has the machine.
+/// The first CPU loses no NMI: where the watchdog's is lost, too, a new image that hangs everywhere has the
+/// machine.
 fn faults(cpus: usize) -> impl Strategy<Value = Vec<Fault>> {
     let at = 0..cpus;
     let one = prop_oneof![
@@ -40,7 +41,7 @@ fn next(seed: &mut u64) -> u64 {
     mixed ^ mixed >> 31
 }
 
-/// A tick passes about once for so many acts of each CPU, or the seed makes it rarer.
+/// A tick passes about once in a number of acts of each CPU, or the seed makes it rarer.
 fn run(cpus: usize, faults: &[Fault], mut seed: u64) {
     let mut world = World::new(cpus, faults);
     let acts_in_a_tick = cpus as u64 * (1 << (next(&mut seed) % 5));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A machine of simulated CPUs amid an update: each step of a CPU is one act of its state machine. Whatever the
-//! schedule, these hold, or the world panics:
+//! A machine of simulated CPUs amid an update: each step of a CPU is one act of its state machine. On any
+//! schedule these hold, or the world panics:
 //!
 //! - a guest runs in one image at any time, and in the new one only once all CPUs have committed;
 //! - a CPU saves only while no guest runs, and restores only what all CPUs have saved;
@@ -10,11 +10,11 @@
 //! - the new image takes the old one's memory only once every CPU has entered its guests.
 
 use update::blackout::Blackout;
+use update::finish::{Finishing, Step as Finish};
 use update::inbound::{self, Inbound};
 use update::nmi::ExpectedNmis;
 use update::order::{End, Order, Progress};
 use update::outbound::{self, Back, Outbound};
-use update::settle::{Settling, Step as Settle};
 use update::takeover::{Takeover, Verdict};
 
 use crate::fault::{Fault, Kind, Step};
@@ -77,7 +77,7 @@ pub struct World {
     /// The old image's, and the request as the new image knows it.
     order: Order<u32, ()>,
     handed_over: Option<u32>,
-    settling: Option<Settling>,
+    finishing: Option<Finishing>,
     answers: Vec<(Image, u32)>,
     has_stray_nmi: Vec<usize>,
     /// A fault has made itself felt that forbids to commit.
@@ -85,7 +85,7 @@ pub struct World {
 }
 
 impl World {
-    /// So many CPUs, whose blackout has just begun.
+    /// Creates `cpus` CPUs at the start of the blackout.
     pub fn new(cpus: usize, fault: &[Fault]) -> Self {
         let wires = Wires::new(cpus);
         let words = Takeover::new();
@@ -120,7 +120,7 @@ impl World {
             expected_nmis,
             order,
             handed_over: None,
-            settling: None,
+            finishing: None,
             answers: Vec::new(),
             has_stray_nmi: stray.collect(),
             has_failed: false,
@@ -131,7 +131,7 @@ impl World {
         self.cpus.len()
     }
 
-    /// A tick passes.
+    /// Lets a tick pass.
     pub fn pass_time(&mut self) {
         self.wires.now.set(self.wires.now.get() + 1);
         if self.watchdog.is_some_and(|at| self.wires.now.get() >= at) {
@@ -140,7 +140,7 @@ impl World {
         }
     }
 
-    /// The stray NMIs that are still to come.
+    /// Sends the stray NMIs that are still to come.
     pub fn send_stray_nmi(&mut self) -> bool {
         let at = self.has_stray_nmi.pop();
         at.into_iter().for_each(|at| self.wires.send_nmi(at));
@@ -157,7 +157,7 @@ impl World {
         })
     }
 
-    /// The CPU does its next act.
+    /// Steps the CPU by its next act.
     pub fn step(&mut self, at: usize) {
         if self.is_held(at) {
             return;
@@ -170,7 +170,7 @@ impl World {
             Place::Over | Place::Lost => {
                 self.wires.nmis[at].0.set(false);
                 if at == 0 {
-                    self.settle();
+                    self.finish_step();
                 }
                 place
             }
@@ -199,19 +199,19 @@ impl World {
         }
     }
 
-    fn settle(&mut self) {
+    fn finish_step(&mut self) {
         let have_all_entered =
             self.cpus.iter().enumerate().all(|(at, cpu)| at == 0 || matches!(cpu.place, Place::Over));
-        let Some(mut settling) = self.settling.take() else { return };
-        while let Some(step) = settling.turn(&self.wires, || have_all_entered) {
-            assert!(have_all_entered || step != Settle::Memory, "a CPU has not entered its guests");
-            if step == Settle::Control {
+        let Some(mut finishing) = self.finishing.take() else { return };
+        while let Some(step) = finishing.turn(&self.wires, || have_all_entered) {
+            assert!(have_all_entered || step != Finish::Memory, "a CPU has not entered its guests");
+            if step == Finish::Control {
                 let request = self.handed_over.expect("a request was handed over");
                 return self.answer(Image::New, request);
             }
-            settling.end_step(&self.wires);
+            finishing.end_step(&self.wires);
         }
-        self.settling = Some(settling);
+        self.finishing = Some(finishing);
     }
 
     fn answer(&mut self, image: Image, request: u32) {
@@ -230,7 +230,7 @@ impl World {
             return;
         }
         let claim = self.expected_nmis.claim(at == 0, &self.wires);
-        assert!(claim.is_expected, "an NMI that nobody claims: {self:#?}");
+        assert!(claim.is_expected, "an NMI that no CPU claims: {self:#?}");
         if let Some(us) = claim.arm_again_us {
             self.watchdog = Some(self.wires.now.get() + us / TICK_US);
         }
@@ -289,7 +289,7 @@ impl World {
             inbound::Act::TakeOver => {
                 self.cpus[at].runs = Some(Image::New);
                 if at == 0 {
-                    self.settling = Some(Settling::begin(&self.wires));
+                    self.finishing = Some(Finishing::begin(&self.wires));
                 }
                 return Place::Over;
             }
@@ -369,7 +369,7 @@ impl World {
         self.cpus.iter().any(|cpu| matches!(cpu.place, Place::Lost))
     }
 
-    /// Each CPU in turn some times, then a tick, until all is over; panics after so many rounds.
+    /// Steps each CPU in turn some times, then a tick, until all is over; panics after `rounds` rounds.
     pub fn finish(&mut self, rounds: u32) {
         for _ in 0..rounds {
             if self.is_over() {
@@ -395,7 +395,7 @@ impl World {
     }
 }
 
-/// An order whose blackout begins.
+/// Returns an order at the start of its blackout.
 fn departed(wires: &Wires) -> Order<u32, ()> {
     let mut order = Order::default();
     order.begin(REQUEST, false, ());

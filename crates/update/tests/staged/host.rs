@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use handover::MAX_RECORD_BYTES;
-use update::stage::{self, Goods, Placed, Placer, Policy, TooLarge};
+use update::stage::{self, Parts, Placed, Placer, Policy, TooLarge};
 
 pub const UNCHECKED: Policy = Policy { is_checked: false, is_locked: false };
 pub const CHECKED: Policy = Policy { is_checked: true, is_locked: false };
@@ -106,7 +106,7 @@ impl Drop for Thing {
     }
 }
 
-/// What the file holds, and what the other CPU writes.
+/// The content of the file, and the value that the other CPU writes.
 const SEALED: u64 = 1;
 const STRAY: u64 = 2;
 
@@ -190,7 +190,7 @@ struct Stager {
 
 struct HandOver {
     host: Host,
-    goods: Goods<Stager>,
+    parts: Parts<Stager>,
     packed_for: u32,
     file: Thing,
 }
@@ -240,9 +240,9 @@ impl stage::Stager for Stager {
         self.host.make(Step::Pack)
     }
 
-    fn assemble(self, goods: Goods<Self>) -> HandOver {
+    fn assemble(self, parts: Parts<Self>) -> HandOver {
         self.host.take(Step::Assemble).expect("it cannot fail");
-        HandOver { host: self.host, goods, packed_for: self.packed_for, file: self.file }
+        HandOver { host: self.host, parts, packed_for: self.packed_for, file: self.file }
     }
 
     fn into_source(self) -> Thing {
@@ -315,12 +315,12 @@ fn finish(host: &Host, config: Config, image: Image, file: Thing) -> (Result<Sta
     let stager = Stager { host: host.clone(), packed_for: 0, file };
     match stage::finish(stager, image, config.policy, config.is_update) {
         Ok((hand_over, _switch_pages)) => {
-            let goods = &hand_over.goods;
-            assert_eq!(goods.staging_memory.is_some(), goods.files.is_some());
+            let parts = &hand_over.parts;
+            assert_eq!(parts.staging_memory.is_some(), parts.files.is_some());
             let staged = Staged {
-                version: goods.version,
+                version: parts.version,
                 packed_for: hand_over.packed_for,
-                has_update_goods: goods.files.is_some(),
+                has_update_goods: parts.files.is_some(),
                 is_as_sealed: host.content() == SEALED,
             };
             (Ok(staged), None)

@@ -34,7 +34,7 @@ pub enum FindsPage {
 /// The code.
 #[derive(Clone, Debug)]
 pub struct Code {
-    /// To the new image, whose IRETQ follows.
+    /// To the new image, which then executes IRETQ.
     pub there: Vec<Step>,
     /// To the old one, likewise. An NMI there begins this again.
     pub back: Vec<Step>,
@@ -58,7 +58,7 @@ impl Code {
         }
     }
 
-    /// The same, but on the way back this step comes right after that one.
+    /// Returns the same, but on the way back this step comes right after that one.
     pub fn with_moved(mut self, step: Step, after: Step) -> Self {
         self.back.retain(|other| *other != step);
         let at = self.back.iter().position(|other| *other == after).expect("the step is on the way back");
@@ -67,7 +67,7 @@ impl Code {
     }
 }
 
-/// The one assembly file with both ways.
+/// Returns the one assembly file with both ways.
 fn source() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hypervisor/src/arch");
     let files = fs::read_dir(folder).expect("the hypervisor's folder").map(|entry| entry.expect("an entry").path());
@@ -84,15 +84,15 @@ fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
 }
 
 fn steps(code: &str) -> Vec<Step> {
-    // Whose values were loaded last for CR3, for GS, and for TR.
+    // The image whose values were loaded last for CR3, for GS, and for TR.
     let (mut root, mut gs, mut task) = (None, None, None);
     let mut steps = Vec::new();
     for line in code.lines().map(str::trim) {
-        let whose = if line.contains("{old") { Image::Old } else { Image::New };
+        let image = if line.contains("{old") { Image::Old } else { Image::New };
         let is_load = line.starts_with("mov e") || line.starts_with("mov r");
         match line {
-            _ if is_load && line.contains("{cr3}") => root = Some(whose),
-            _ if is_load && line.contains("{gs_base}") => gs = Some(whose),
+            _ if is_load && line.contains("{cr3}") => root = Some(image),
+            _ if is_load && line.contains("{gs_base}") => gs = Some(image),
             "mov eax, 24" => task = Some(Image::Page),
             _ if is_load && line.contains("{old_task}") => task = Some(Image::Old),
             "mov cr3, rax" => steps.push(Step::Tables(root.expect("a root"))),

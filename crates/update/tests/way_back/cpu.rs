@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A CPU between two images, as an interrupt that cannot be masked finds it: whose GDT, TSS, IDT, tables and GS are
-//! loaded, and where in the code it is.
+//! A CPU between two images, as an interrupt that cannot be masked finds it: the image of the loaded GDT, TSS, IDT,
+//! tables and GS, and the place in the code.
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicU64;
@@ -90,7 +90,7 @@ pub fn explore(code: &Code, own: Option<OwnStacks>) -> Result<usize, Lost> {
 }
 
 impl Cpu {
-    /// The next instruction.
+    /// Executes the next instruction.
     fn step(mut self, code: &Code) -> Self {
         let (steps, at) = match self.at {
             At::There(at) => (&code.there, at),
@@ -115,7 +115,7 @@ impl Cpu {
         self
     }
 
-    /// The handler of the loaded IDT, from its stack to where it leaves the CPU.
+    /// Runs the handler of the loaded IDT, from its stack to where it leaves the CPU.
     fn take(mut self, event: Event, code: &Code, page: &TrialPage) -> Result<Self, Why> {
         let is_nmi = event == Event::Nmi;
         let slot = match (self.idt, is_nmi) {
@@ -143,7 +143,7 @@ impl Cpu {
         Ok(self)
     }
 
-    /// The stack of a slot of the loaded TSS, if the loaded tables show it.
+    /// Returns the stack of a slot of the loaded TSS, if the loaded tables show it.
     fn stack(&self, slot: usize, page: &TrialPage) -> Option<u64> {
         match self.task {
             Image::Page => {
@@ -170,7 +170,7 @@ fn in_page(top: u64) -> bool {
     (PAGE + 1..=PAGE + PAGE_BYTES as u64).contains(&top)
 }
 
-/// The stack in a slot of the page's TSS: unaligned quadwords from offset 36 on (AMD APM vol. 2, figure 12-8).
+/// Returns the stack in a slot of the page's TSS: unaligned quadwords from offset 36 on (AMD APM vol. 2, figure 12-8).
 fn named(page: &TrialPage, slot: usize) -> u64 {
     let bytes: Vec<u8> = page.tss.iter().flat_map(|word: &AtomicU64| word.load(Relaxed).to_le_bytes()).collect();
     let at = 36 + (slot - 1) * 8;

@@ -11,7 +11,7 @@ const NEXT: u16 = 1;
 const WRITE: u16 = 2;
 const INDIRECT: u16 = 4;
 
-/// What comes of a chain of these descriptors, from number 0 on.
+/// The outcome of a chain of these descriptors, from number 0 on.
 fn fault_of(options: Options, descriptors: &[(Segment, u16, u16)]) -> Result<bool, Fault> {
     let (ram, mut driver, mut queue) = lab(8, options);
     for (number, (segment, flags, next)) in (0..).zip(descriptors) {

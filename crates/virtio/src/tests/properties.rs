@@ -40,10 +40,10 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What both sides have, beside the queue.
+/// The state of both sides, beside the queue.
 #[derive(Default)]
 struct World {
-    /// What each chain says, by its head.
+    /// The contents of each chain, by its head.
     sent: BTreeMap<u16, Vec<u8>>,
     /// Available, in order.
     available: VecDeque<u16>,

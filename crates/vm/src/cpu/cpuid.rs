@@ -3,17 +3,16 @@
 //!
 //! A [`CpuidTable`] is made once per guest from the host's leaves ([`CpuidSource`]) and the policy tables in
 //! [`features`]: a bit is shown as the host has it, always, or never; a bit that no table names is never shown. An exit
-//! then only looks up: [`CpuidTable::lookup`] indexes an array and patches the few values that change while a CPU
+//! then only searches it: [`CpuidTable::lookup`] indexes an array and patches the few values that change while a CPU
 //! runs (its APIC identifier, OSXSAVE, the size of its extended state).
 //!
-//! | leaves | what the guest sees |
+//! | leaves | contents |
 //! |---|---|
 //! | 0–0x16 | as the host, less what is not virtualized; topology is one package of one-thread cores |
 //! | 0x4000_0000–0x4000_0010 | KVM's signature: its clock, its steal time, its EOI flag, frequencies |
 //! | 0x8000_0000–0x8000_0022 | as the host, less what is not virtualized |
 //!
-//! A guest that is given performance counters sees a CPU of the vendor whose they are: see
-//! [`CpuidTable::show_counters`].
+//! A guest that is given performance counters sees a CPU of their vendor: see [`CpuidTable::show_counters`].
 //!
 //! All others read as zero (AMD APM vol. 3, appendix E; Intel SDM vol. 2, CPUID).
 
@@ -125,7 +124,7 @@ impl CpuidTable {
         table
     }
 
-    /// Returns what CPUID returns. Never reads the host: fit for the exit path.
+    /// Returns the guest's CPUID of a leaf. Never reads the host: fit for the exit path.
     #[inline(always)]
     pub fn lookup(&self, leaf: u32, subleaf: u32, view: &CpuidView) -> CpuidResult {
         let indexed = |leaves: &[CpuidResult], index: u32| leaves.get(index as usize).copied().unwrap_or_default();

@@ -15,7 +15,7 @@ pub enum Reason {
     Architecture,
     /// CPUID shows the feature where the host has it.
     Shown(&'static str),
-    /// CPUID hides the feature; what it changes is the guest's own, as this says.
+    /// CPUID hides the feature; it changes only the guest's own state, for this reason.
     Harmless(&'static str),
     /// The feature is of another maker's or of no CPU that SVM is for: setting the bit is #GP.
     Reserved(&'static str),
@@ -85,7 +85,7 @@ mod tests {
         found
     }
 
-    /// Returns what CPUID calls the feature of a bit that it hides.
+    /// Returns CPUID's name of the feature of a bit that it hides.
     fn hidden_feature(bit: &str) -> &str {
         match bit {
             "VMXE" => "VMX",

@@ -106,7 +106,7 @@ impl SharedArea {
         Ok(Self { msr: value })
     }
 
-    /// Returns what the MSR reads as.
+    /// Returns the value that the MSR reads as.
     pub fn msr(self) -> u64 {
         self.msr
     }
@@ -128,7 +128,7 @@ pub struct ClockTime {
     pub scale: TscScale,
     /// All CPUs of the guest share one time.
     pub is_stable: bool,
-    /// The guest was paused since it last looked: its watchdogs are to be lenient.
+    /// The guest was paused since it last checked the flag: its watchdogs are to be lenient.
     pub was_paused: bool,
 }
 
@@ -156,7 +156,7 @@ impl VcpuClock {
         Ok(())
     }
 
-    /// Returns what the system time MSR reads as.
+    /// Returns the value that the system time MSR reads as.
     pub fn read_msr(&self) -> u64 {
         self.area.msr()
     }

@@ -74,7 +74,7 @@ impl Model {
         MODELS.iter().find(|(known, _)| *known == name).map(|(_, has)| Self { has })
     }
 
-    /// What is left of a leaf of the host's.
+    /// Returns the bits of a host's leaf that the model keeps.
     pub fn mask(&self, leaf: u32, subleaf: u32, mut host: CpuidResult) -> CpuidResult {
         for ((at, has), as_host) in PLACES.iter().zip(self.has).zip(AS_HOST) {
             if (at.0, at.1) == (leaf, subleaf) {

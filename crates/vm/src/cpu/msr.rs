@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Model-specific registers, as a pure policy: [`classify`] states who answers for a register.
+//! Model-specific registers, as a pure policy: [`classify`] names the part of the machine that answers for a register.
 //!
-//! | class | who answers |
+//! | class | answered by |
 //! |---|---|
 //! | [`MsrClass::OwnedByGuest`] | the CPU: no exit |
 //! | APIC base, x2APIC, TSC deadline, EOI flag | the local APIC |
@@ -12,10 +12,10 @@
 //! | DE_CFG | the machine: whether LFENCE serializes here |
 //! | EFER, PAT | the CPU's state, after [`check_efer`] and [`check_pat`] |
 //! | [`MsrClass::Plain`] | [`PlainMsrs`] here: constants, and values that only read back what was written |
-//! | [`MsrClass::Absent`] | nobody: #GP |
+//! | [`MsrClass::Absent`] | none: #GP |
 //!
-//! What a guest may write to a plain register is as narrow as Linux allows: writing what is already there always works,
-//! changing a bit that means nothing here is #GP. (AMD APM vol. 2, appendix A; Intel SDM vol. 4.)
+//! Writes to a plain register are as restricted as Linux allows: writing the present value always works, changing a bit
+//! that means nothing here is #GP. (AMD APM vol. 2, appendix A; Intel SDM vol. 4.)
 
 pub mod number;
 mod plain;
@@ -73,7 +73,7 @@ pub enum MsrClass {
     Counters,
     /// [`PlainMsrs`].
     Plain(PlainMsr),
-    /// Nobody's: #GP.
+    /// No part of the machine has it: #GP.
     Absent,
 }
 

@@ -4,7 +4,7 @@
 //! The guest names 64 bytes of its memory by MSR. Its kernel then takes the stolen time off what it charges its tasks,
 //! and does not spin for a lock whose owner is not running:
 //!
-//! | bytes | what |
+//! | bytes | contents |
 //! |---|---|
 //! | 0–7 | stolen time in nanoseconds |
 //! | 8–11 | version: odd while the area is being written |
@@ -13,9 +13,9 @@
 //! | 17–63 | zero |
 //!
 //! (Linux documentation, "KVM-specific MSRs", MSR_KVM_STEAL_TIME.) The number only ever grows, also when a kernel takes
-//! its CPU off line and on again, or another kernel takes over with an area of its own: a kernel that saw it
-//! shrink would take the difference for centuries. So it goes on from what the area holds, and time stolen while there
-//! is no area is not reported.
+//! its CPU offline and online again, or another kernel takes over with an area of its own: a kernel that saw it shrink
+//! would take the difference for centuries. So it goes on from what the area holds, and time stolen while there is no
+//! area is not reported.
 
 use core::sync::atomic::{Ordering, fence};
 
@@ -48,7 +48,7 @@ pub struct StealTimeState {
     /// The version last written.
     pub version: u32,
     /// Nanoseconds that the guest has been informed of.
-    pub told_ns: u64,
+    pub reported_ns: u64,
     /// Nanoseconds stolen when last heard of.
     pub stolen_ns: u64,
 }
@@ -61,16 +61,16 @@ impl StealTime {
             return Err(GeneralProtection);
         }
         self.state.msr = value;
-        let mut told_ns = [0; 8];
+        let mut reported_ns = [0; 8];
         if let Some(area) = self.area()
-            && memory.read(area, &mut told_ns).is_ok()
+            && memory.read(area, &mut reported_ns).is_ok()
         {
-            self.state.told_ns = u64::from_le_bytes(told_ns);
+            self.state.reported_ns = u64::from_le_bytes(reported_ns);
         }
         Ok(())
     }
 
-    /// Returns what the MSR reads as: what was written.
+    /// Returns the value that the MSR reads as: the one that was written.
     pub fn read_msr(&self) -> u64 {
         self.state.msr
     }
@@ -81,12 +81,12 @@ impl StealTime {
         let more_ns = stolen_ns.saturating_sub(self.state.stolen_ns);
         self.state.stolen_ns = stolen_ns;
         let Some(area) = self.area() else { return Ok(()) };
-        self.state.told_ns = self.state.told_ns.wrapping_add(more_ns);
+        self.state.reported_ns = self.state.reported_ns.wrapping_add(more_ns);
         let (writing, written) = (self.state.version.wrapping_add(1), self.state.version.wrapping_add(2));
         let version = Gpa(area.0 | VERSION_OFFSET);
         memory.write(version, &writing.to_le_bytes())?;
         fence(Ordering::Release);
-        memory.write(area, &self.state.told_ns.to_le_bytes())?;
+        memory.write(area, &self.state.reported_ns.to_le_bytes())?;
         memory.write(Gpa(area.0 | PREEMPTED_OFFSET), &[0])?;
         fence(Ordering::Release);
         memory.write(version, &written.to_le_bytes())?;

@@ -7,7 +7,7 @@
 //! driver ◄── status ◄────────┘
 //! ```
 //!
-//! The device keeps of a request what the server is asked, and the number of its chain. Data is copied between the
+//! The device keeps the request to the server, and the number of its chain. Data is copied between the
 //! guest's memory and the stream in small pieces, each time by the chain as it is then: a driver that changes a chain
 //! in flight harms its own data only.
 //!
@@ -20,10 +20,10 @@
 //! | `device` | 5.2.3, 5.2.5: features, initialization; the work of one turn |
 //! | `queue` | 5.2.2: the queue |
 //! | `config` | 5.2.4: the configuration |
-//! | `requests` | 5.2.6: what the driver asks |
+//! | `requests` | 5.2.6: the driver's requests |
 //! | `limits` | requests and bytes that a driver may ask for in a second |
 //! | `transfer` | 5.2.6: data and status |
-//! | `state` | what is handed over |
+//! | `state` | its state in the hand-over |
 //! | `socket` | 5.10: the stream to a server in another guest |
 
 mod config;

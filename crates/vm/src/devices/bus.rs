@@ -59,7 +59,8 @@ pub struct Bus {
     devices: Vec<Arc<Mutex<dyn Device>>>,
     ports: PortMap,
     memory: MemoryMap,
-    /// A byte for each of [`PCI_PINS`]: the slot of the function whose line it is; 0, the host bridge's slot, for none.
+    /// A byte for each of [`PCI_PINS`]: the slot of the function that owns the line; 0, the host bridge's slot, for no
+    /// line.
     lines: AtomicU64,
     /// Functions that are polled.
     polled: Vec<usize>,

@@ -6,7 +6,7 @@
 //! take no time, so "update in progress" is never seen, and no interrupt is wired: their enables do not stay set.
 //!
 //! While a guest holds the SET bit of register B, the time registers are plain memory and the clock is read from them
-//! when it lets go. A nonsensical time is brought into range, field by field.
+//! when it clears the bit. A nonsensical time is clamped to its range, field by field.
 
 use super::StateError;
 
@@ -20,7 +20,7 @@ pub const CMOS_BYTES: usize = 128;
 
 /// Register A: divider and rate, plain memory here; bit 7, update in progress, stays clear.
 const REGISTER_A: u8 = 0x0a;
-/// 32,768 Hz crystal, 1,024 Hz rate: what firmware leaves there.
+/// 32,768 Hz crystal, 1,024 Hz rate: the value that firmware leaves there.
 const REGISTER_A_RESET: u8 = 0x26;
 const UPDATE_IN_PROGRESS: u8 = 1 << 7;
 /// Register B: how the clock runs.
@@ -111,7 +111,7 @@ impl Cmos {
         }
     }
 
-    /// Returns what the next image needs to go on.
+    /// Returns the state that the next image needs to go on.
     pub fn state(&self) -> CmosState {
         self.state.clone()
     }
@@ -181,7 +181,7 @@ impl Cmos {
     }
 }
 
-/// The host's clock as a signed number, not beyond what the registers can show.
+/// The host's clock as a signed number, within the range of the registers.
 fn host_seconds(now_unix_seconds: u64) -> i64 {
     i64::try_from(now_unix_seconds).unwrap_or(LATEST).min(LATEST)
 }

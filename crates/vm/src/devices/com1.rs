@@ -32,7 +32,7 @@ impl Com1 {
         Self { uart: Serial::new(), line: None }
     }
 
-    /// Takes what the operator has typed, as much as there is room for.
+    /// Takes input that the operator has typed, as much as there is room for.
     pub fn take_input(&mut self, context: &mut Context<'_>) {
         while self.uart.room() > 0 {
             let Some(byte) = context.backend.console_input() else { break };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A debug-exit port for test guests.
 //!
-//! A guest of the test suite says how it went by writing a number to the port, and is stopped with it. The convention
+//! A guest of the test suite reports its result by writing a number to the port, and is stopped with it. The convention
 //! is that of QEMU's `isa-debug-exit`, so that the same guest also runs directly in QEMU: the status that an observer
 //! sees is `(number << 1) | 1`, never zero. The raw number is kept, too: nothing is lost of it.
 
@@ -42,7 +42,7 @@ impl Default for DebugExit {
 }
 
 impl DebugExit {
-    /// A port that nobody has written to.
+    /// A port that the guest has not written to.
     pub const fn new() -> Self {
         Self { state: DebugExitState { last_code: None } }
     }
@@ -63,7 +63,7 @@ impl DebugExit {
         Some(code)
     }
 
-    /// Returns what the next image needs to go on.
+    /// Returns the state that the next image needs to go on.
     pub fn state(&self) -> DebugExitState {
         self.state.clone()
     }

@@ -95,7 +95,7 @@ pub trait Device: Send {
     /// Names its state in the hand-over.
     fn tag(&self) -> Tag;
 
-    /// The ports and addresses that it decodes. What a PCI function decodes the guest chooses: it claims nothing.
+    /// The ports and addresses that it decodes. The guest chooses those of a PCI function: it claims nothing.
     fn claims(&self) -> &'static [Claim] {
         &[]
     }
@@ -145,7 +145,7 @@ pub trait Device: Send {
         false
     }
 
-    /// The version of what [`save`](Self::save) writes.
+    /// The version of the state that [`save`](Self::save) writes.
     fn state_version(&self) -> u32 {
         1
     }

@@ -10,8 +10,8 @@
 //! | 4 | devices that the guest is asked to eject | bits that are set have been seen |
 //! | 8 | 0 | the guest ejects these devices |
 //!
-//! The line is asserted while there is anything to be seen, so nothing is lost before the guest's driver is there. What
-//! the guest ejects without having been asked stays its own.
+//! The line is asserted while there is anything to be seen, so nothing is lost before the guest's driver is there. A
+//! device that the guest ejects without having been asked stays its own.
 
 mod on_bus;
 
@@ -98,7 +98,7 @@ impl HotPlug {
         (self.state.asked | self.state.ejected) & bit(device) != 0
     }
 
-    /// Returns what the next image needs to go on.
+    /// Returns the state that the next image needs to go on.
     pub const fn state(&self) -> HotPlugState {
         self.state
     }

@@ -113,7 +113,7 @@ impl Ioapic {
         (0..IOAPIC_PINS).filter(waits).fold(0, |pins, pin| pins | 1 << pin)
     }
 
-    /// Returns what the next image needs to go on.
+    /// Returns the state that the next image needs to go on.
     pub fn state(&self) -> IoapicState {
         self.state.clone()
     }

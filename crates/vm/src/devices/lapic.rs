@@ -8,7 +8,7 @@
 //! members are cached, and so each of the four is a few instructions: this is the busiest device of the machine.
 //! Nothing allocates, and nothing loops over more than four words.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | `mmio`, `msr`, `access` | registers in memory (xAPIC), as MSRs (x2APIC), and what they do |
 //! | `base` | IA32_APIC_BASE: the mode and its transitions |
@@ -87,7 +87,7 @@ impl Lapic {
         self.highest_in_service = 0;
     }
 
-    /// Returns what the next image needs to go on.
+    /// Returns the state that the next image needs to go on.
     pub fn state(&self) -> LapicState {
         self.state.clone()
     }

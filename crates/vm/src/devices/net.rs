@@ -11,7 +11,7 @@
 //! devices receive it, and gives it back to the first one. It borrows one device at a time, so that two guests that
 //! send to each other never wait for each other.
 //!
-//! A frame whose checksum or whose segmentation the sender has left to the device is handed on so to a driver that
+//! A frame with a checksum or segmentation that the sender has left to the device is handed on so to a driver that
 //! takes it. For one that does not, the checksum is computed; what would have to be segmented is dropped.
 //!
 //! | module | section |

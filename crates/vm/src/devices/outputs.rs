@@ -42,11 +42,11 @@ pub enum Request {
     Poll,
     /// The guest has frames for a network: they are to be forwarded once no device is borrowed.
     Send,
-    /// The driver of a virtio device, whose state is of this kind, has done what it must not: the device needs a reset.
+    /// The driver of a virtio device with this kind of state has violated the specification: the device needs a reset.
     DriverFault(u32, Fault),
 }
 
-/// Collects what comes of one access. It is filled while the device is borrowed and carried out afterwards.
+/// Collects the effects of one access. It is filled while the device is borrowed and carried out afterwards.
 #[derive(Debug, Default)]
 pub struct Outputs {
     lines: ArrayVec<Line, LINES>,
@@ -110,7 +110,7 @@ impl Outputs {
         core::mem::take(&mut self.lines)
     }
 
-    /// Calls `send` with each message, and forgets them.
+    /// Calls `send` with each message, and drops them.
     pub fn send_messages(&mut self, mut send: impl FnMut(&InterruptMessage)) {
         self.messages.iter().for_each(&mut send);
         self.messages.clear();

@@ -2,11 +2,11 @@
 //! PCI: configuration space, and the ranges that functions decode where the guest has put them.
 //!
 //! One bus, reached by both of a PC's ways: configuration mechanism 1 (PCI Local Bus 3.0, section 3.2.2.3.2: an address
-//! port and four data ports) and the enhanced mechanism (PCI Express 5.0, section 7.2.2: memory). What is not there
-//! reads as all ones. Every access to registers is taken byte by byte, so none can reach past a function, whatever its
+//! port and four data ports) and the enhanced mechanism (PCI Express 5.0, section 7.2.2: memory). Absent functions
+//! read as all ones. Every access to registers is taken byte by byte, so none can reach past a function, whatever its
 //! size and alignment.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | `bus` | the functions in their slots, reached by both ways |
 //! | `endpoint`, `behind` | a function in its slot, with the device behind it |

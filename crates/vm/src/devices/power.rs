@@ -94,7 +94,7 @@ impl Power {
         }
     }
 
-    /// Writes a register; says what the guest wants by it.
+    /// Writes a register; returns the guest's request by it.
     pub fn write(&mut self, register: PowerRegister, value: u8) -> Option<PowerRequest> {
         match register {
             PowerRegister::SleepControl => self.write_sleep_control(value),
@@ -115,7 +115,7 @@ impl Power {
         (value & WANTED == WANTED).then_some(PowerRequest::Reset)
     }
 
-    /// Returns what the next image needs to go on.
+    /// Returns the state that the next image needs to go on.
     pub fn state(&self) -> PowerState {
         self.state.clone()
     }

@@ -3,7 +3,7 @@
 //!
 //! One byte-wide port (QEMU's `docs/specs/pvpanic`). A guest reads it to learn which events the host understands and
 //! writes the event that has happened, from its panic handler, with nothing else of it working any more. So the device
-//! needs no set-up and remembers what it was shown.
+//! needs no set-up and records the events that were written.
 
 mod on_bus;
 
@@ -69,7 +69,7 @@ impl Pvpanic {
         self.state.last_event
     }
 
-    /// Returns what the next image needs to go on.
+    /// Returns the state that the next image needs to go on.
     pub fn state(&self) -> PvpanicState {
         self.state.clone()
     }

@@ -104,7 +104,7 @@ impl Serial {
         control.contains(ModemControl::OUT2) && !control.contains(ModemControl::LOOPBACK) && self.cause().is_some()
     }
 
-    /// Returns what the next image needs to go on.
+    /// Returns the state that the next image needs to go on.
     pub fn state(&self) -> SerialState {
         self.state.clone()
     }
@@ -186,7 +186,7 @@ impl Serial {
         lines
     }
 
-    /// Sends a byte: the holding register is empty again before the guest can look.
+    /// Sends a byte: the holding register is empty again before the guest can read the line status.
     fn transmit(&mut self, byte: u8, transmit: &mut impl FnMut(u8)) {
         if self.modem_control().contains(ModemControl::LOOPBACK) {
             // An overrun in loopback is the guest's own affair and shows in its line status.

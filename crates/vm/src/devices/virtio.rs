@@ -9,14 +9,14 @@
 //!
 //! | module | section |
 //! |---|---|
-//! | [`VirtioDevice`] | 5: what a type of device is |
-//! | [`Io`] | 2.7: what a device does with its queues |
+//! | [`VirtioDevice`] | 5: a type of device |
+//! | [`Io`] | 2.7: a device's operations on its queues |
 //! | `transport`, `common` | 2.1, 2.2, 4.1.4.3: the state of a function and its common configuration |
 //! | `space` | 4.1.2, 4.1.4: identifiers and capabilities |
 //! | `layout` | 4.1.4: where registers are |
 //! | `window` | 4.1.4.9: registers by way of configuration space |
 //! | `function` | the function on the bus |
-//! | `state` | what is handed over |
+//! | `state` | its state in the hand-over |
 //! | [`Source`], `place` | the way of bytes from one guest's memory to another's |
 //!
 //! Interrupts are MSI-X. A driver without it reads the interrupt status: the machine's PCI functions have no INTx.

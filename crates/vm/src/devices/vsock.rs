@@ -16,7 +16,7 @@
 //! | `device` | 5.10.2, 5.10.3, 5.10.4: queues, features, configuration |
 //! | `sending` | 5.10.6: packets that the driver sends |
 //! | `receiving` | 5.10.6: packets that it receives |
-//! | `state` | what is handed over |
+//! | `state` | its state in the hand-over |
 //!
 //! No event (5.10.6.7) is ever sent: a guest keeps its identifier and its connections from image to image.
 

@@ -8,7 +8,7 @@ pub enum Activity {
     Running,
     /// It has halted and waits for an interrupt.
     Halted,
-    /// It has halted with interrupts off: only NMI and INIT reach it.
+    /// It has halted with interrupts disabled: only NMI and INIT reach it.
     HaltedForGood,
     /// It waits for a start-up interrupt.
     WaitingForStartup,

@@ -25,8 +25,8 @@ pub(super) mod usual {
 }
 
 impl<V: VcpuState + ?Sized, M: GuestMemory, H> VcpuContext<'_, V, M, H> {
-    /// The instruction has been carried out: goes past it and puts its results in place, or raises what its
-    /// disappearance deserves.
+    /// Completes an instruction that has been carried out: goes past it and puts its results in place, or raises the
+    /// exception of an instruction that can no longer be skipped.
     #[inline]
     pub(super) fn done(&mut self, usual: Usual, results: impl FnOnce(&mut V)) -> Outcome {
         match instruction::skip(self.vcpu, &self.machine.memory, usual) {
@@ -77,10 +77,10 @@ impl Cpu {
     #[cold]
     pub(super) fn raise_again(&mut self, vcpu: &mut (impl VcpuState + ?Sized), exception: Exception) -> Outcome {
         if let Some(vector) = vcpu.withdraw_interrupt() {
-            self.lapic.take_back(vector);
+            self.lapic.requeue(vector);
         }
         if vcpu.drop_event() {
-            self.nmi.take_back();
+            self.nmi.requeue();
             vcpu.watch_interrupt_return(false);
         }
         raise(vcpu, exception)

@@ -66,7 +66,7 @@ impl<V: ?Sized, M, H> VcpuContext<'_, V, M, H> {
 impl<V: VcpuState + ?Sized, M: GuestMemory, H> VcpuContext<'_, V, M, H> {
     /// Brings the local APIC up to date with what the guest has done to it without an exit.
     #[inline]
-    pub(super) fn settle(&mut self) {
+    pub(super) fn sync_apic(&mut self) {
         self.cpu.sync_apic(self.vcpu, &self.machine.memory);
     }
 }

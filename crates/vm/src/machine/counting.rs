@@ -4,7 +4,7 @@
 //! By `soft` they count the guest's own time (`VcpuState::guest_ticks`), which stands still while it is not in the
 //! CPU. Nothing signals an overflow, so the host's alarm is set for the earliest moment at which that can
 //! be: now, and all that is left from now on in the guest. If the guest has been away meanwhile, the alarm comes too
-//! early, and is set again. A CPU's counters interrupt the host by themselves, which then looks as it does after
+//! early, and is set again. A CPU's counters interrupt the host by themselves, which then checks them as it does after
 //! an alarm.
 
 use alloc::vec::Vec;
@@ -55,7 +55,7 @@ impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
         }
     }
 
-    /// WRMSR of one.
+    /// WRMSR of such a register.
     #[cold]
     pub(super) fn counter_msr_write(&mut self, number: u32, value: u64) -> Outcome {
         let (ticks, was_counting) = (self.vcpu.guest_ticks(), self.cpu.counts());
@@ -125,7 +125,7 @@ impl Cpu {
         self.counts
     }
 
-    /// It is switched in on a CPU, all of whose counters are its own meanwhile.
+    /// It is switched in on a CPU: all counters of that CPU are its own meanwhile.
     #[inline]
     pub fn switch_counters_in(&mut self, vcpu: &(impl VcpuState + ?Sized)) {
         if self.counters_switch.opens {
@@ -141,7 +141,7 @@ impl Cpu {
         self.note_counters();
     }
 
-    /// It has been restored, and is on no CPU yet.
+    /// Opens private counters of a restored vCPU, which is on no CPU yet.
     pub(super) fn open_private_counters(&mut self, ticks: u64) {
         if let Some(pmu) = &mut self.pmu {
             pmu.open_if_private(ticks);

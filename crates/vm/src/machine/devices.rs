@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Accesses to devices, and what comes of them once the device is not borrowed any more.
+//! Accesses to devices, and their effects once the device is not borrowed any more.
 
 use spin::Mutex;
 
@@ -45,7 +45,7 @@ impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
         })
     }
 
-    /// Borrows a device, and carries out what it wants of the rest of the machine.
+    /// Borrows a device, and carries out its requests to the rest of the machine.
     #[inline]
     pub(super) fn with_device<D: Device + ?Sized, R>(
         &mut self,

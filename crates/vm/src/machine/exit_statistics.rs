@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use handover::state::COUNTERS;
 use zerocopy::little_endian::U64;
 
-/// Reasons that are counted apart.
+/// Reasons that are counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum ExitKind {
@@ -51,14 +51,14 @@ impl ExitStatistics {
         Self([const { AtomicU64::new(0) }; ExitKind::ALL.len()])
     }
 
-    /// One more. Only the CPU that runs the vCPU calls this, so no locked instruction is needed.
+    /// Counts one more. Only the CPU that runs the vCPU calls this, so no locked instruction is needed.
     #[inline]
     pub fn count(&self, kind: ExitKind) {
         let counter = &self.0[kind as usize];
         counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Returns how many of this kind.
+    /// Returns the count of this kind.
     pub fn get(&self, kind: ExitKind) -> u64 {
         self.0[kind as usize].load(Ordering::Relaxed)
     }
@@ -73,7 +73,7 @@ impl ExitStatistics {
         self.0.iter().zip(from).for_each(|(counter, from)| counter.store(from.get(), Ordering::Relaxed));
     }
 
-    /// Returns how many in all.
+    /// Returns the count of all kinds.
     pub fn total(&self) -> u64 {
         ExitKind::ALL.iter().map(|&kind| self.get(kind)).sum()
     }

@@ -110,7 +110,7 @@ impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
             return Outcome::Resume;
         }
         self.machine.set_activity(self.cpu, if is_masked { Activity::HaltedForGood } else { Activity::Halted });
-        let can_be_woken = self.machine.is_anyone_alive();
+        let can_be_woken = self.machine.is_any_cpu_alive();
         if can_be_woken { Outcome::Idle } else { Outcome::Stop(Stop::Fault(Fault::HaltedForever)) }
     }
 

@@ -31,7 +31,8 @@ pub trait Host {
     fn poll_soon(&mut self);
     /// The guest has frames for a network: the vCPU forwards them before it executes anything else.
     fn send_soon(&mut self);
-    /// The guest's driver of a virtio device has done what it must not. Once for each device, until the guest is reset.
+    /// The guest's driver of a virtio device has violated the specification. Once for each device, until the guest is
+    /// reset.
     fn driver_fault(&mut self, kind: u32, fault: Fault);
     /// A vector register of the vCPU, see [`crate::machine::emulate::VectorFile`].
     fn vector(&self, register: u8) -> [u64; 4];

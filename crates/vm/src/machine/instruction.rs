@@ -3,7 +3,7 @@
 //!
 //! CPUs with next-RIP save and decode assists state both; the others (and emulators) make the hypervisor read the
 //! guest's memory, as here. The guest may change the bytes meanwhile: whatever is read is treated as the instruction,
-//! and harms nobody but the guest.
+//! and harms no one but the guest.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Register};
 
@@ -26,13 +26,13 @@ pub struct Bytes {
 }
 
 impl Bytes {
-    /// The same without what follows the first instruction in them.
+    /// The same without the bytes behind the first instruction in them.
     pub fn of_instruction(mut self, instruction: &Instruction) -> Self {
         self.count = self.count.min(instruction.len());
         self
     }
 
-    /// Returns what could be read.
+    /// Returns the bytes that could be read.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.count]
     }

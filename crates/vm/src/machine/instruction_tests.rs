@@ -33,7 +33,7 @@ fn a_prefixed_encoding_is_decoded() {
 }
 
 #[test]
-fn the_cpu_is_believed_where_it_says_where_the_instruction_ends() {
+fn the_end_of_the_instruction_is_the_cpu_s_where_it_reports_one() {
     let (mut vcpu, memory) = at(0x100, &[0x0f, 0xa2]);
     vcpu.next_rip = Some(0x777);
     skip(&mut vcpu, &memory, CPUID).unwrap();
@@ -41,7 +41,7 @@ fn the_cpu_is_believed_where_it_says_where_the_instruction_ends() {
 }
 
 #[test]
-fn the_usual_encoding_is_told_anywhere_in_a_page() {
+fn the_usual_encoding_is_recognised_anywhere_in_a_page() {
     for rip in 0xff0..=0x1000 {
         let (vcpu, memory) = at(rip, &[0x0f, 0xa2]);
         assert_eq!(skip_if(&mut vcpu.clone(), &memory, CPUID), rip != 0xfff, "{rip:#x}");
@@ -85,7 +85,7 @@ fn code_that_is_not_mapped_any_more_faults() {
 }
 
 #[test]
-fn the_code_segment_says_how_wide_instructions_are() {
+fn the_code_segment_determines_the_width_of_instructions() {
     let (mut vcpu, _) = at(0, &[]);
     assert_eq!(bitness(&vcpu), 32);
     vcpu.segments[SegmentName::Cs as usize].rights = AccessRights::from_packed(0x9b);

@@ -2,13 +2,14 @@
 //! Interrupts on their way: from devices and local APICs to the guest's next entry.
 //!
 //! The guest does two things to its local APIC without an exit: it writes CR8, and it ends an interrupt by clearing the
-//! flag of the paravirtual EOI. So the local APIC is out of date from an entry until `settle`. What holds then:
+//! flag of the paravirtual EOI. So the local APIC is out of date from an entry until `sync_apic`. These rules hold
+//! then:
 //!
-//! - The CPU that reads or writes a register that depends on either settles first; `prepare_entry` settles, so nothing
-//!   is acknowledged on old knowledge. Requesting a vector depends on neither.
+//! - The CPU that reads or writes a register that depends on either calls `sync_apic` first; `prepare_entry` does as
+//!   well, so nothing is acknowledged on old knowledge. Requesting a vector depends on neither.
 //! - The flag is set in guest memory only while the guest runs, and only if exactly one interrupt is in service, it is
-//!   edge-triggered and none is requested. Then its end can be late without anyone noticing; the next exit makes up for
-//!   it. An interrupt that is requested meanwhile finds the offer settled: used, or withdrawn.
+//!   edge-triggered and none is requested. Then its end can be late unnoticed; the next exit makes up for it. An
+//!   interrupt that is requested meanwhile finds the offer resolved: used, or withdrawn.
 //! - A vector is acknowledged only together with its injection, and at most one event is injected for each entry: an
 //!   exception whose delivery the exit interrupted, else an NMI, else the highest vector. A vector that the guest has
 //!   not taken when another event goes before it is requested again.
@@ -21,7 +22,7 @@
 use core::sync::atomic::Ordering;
 
 use super::context::VcpuContext;
-use super::mailbox::{Mail, Mailbox};
+use super::mailbox::{Mailbox, PendingEvents};
 use super::{Activity, Cpu, Host, Machine};
 use crate::devices::GuestTsc;
 use crate::exit::Exit;
@@ -29,13 +30,13 @@ use crate::memory::GuestMemory;
 use crate::vcpu::{Event, VcpuState};
 
 impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
-    /// Prepares the next entry: what other CPUs have sent, then the highest pending interrupt, or an exit as soon
+    /// Prepares the next entry: messages of other CPUs, then the highest pending interrupt, or an exit as soon
     /// as the guest can take it. Returns whether the CPU may run; otherwise it waits for an interrupt.
     #[inline]
     pub fn prepare_entry(&mut self) -> bool {
-        self.settle();
-        if self.machine.has_mail(self.cpu) {
-            self.reborrow().take_mail();
+        self.sync_apic();
+        if self.machine.has_pending_messages(self.cpu) {
+            self.reborrow().take_messages();
         }
         let (vcpu, cpu) = (&mut *self.vcpu, &mut *self.cpu);
         let has_nmis = cpu.nmi.wants_care();
@@ -64,18 +65,18 @@ impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     }
 
     #[cold]
-    fn take_mail(&mut self) {
+    fn take_messages(&mut self) {
         let Some(mailbox) = self.machine.mailbox_of(self.cpu) else { return };
-        // The CPU that halts meanwhile is to see the news, or what comes of them, or this.
+        // A CPU that halts meanwhile is to see the messages, or their effects, or this count.
         self.machine.alive.fetch_add(1, Ordering::AcqRel);
-        let mail = mailbox.take(&mut self.cpu.lapic);
-        if mail != Mail::default() {
-            self.open(mail);
+        let events = mailbox.take(&mut self.cpu.lapic);
+        if events != PendingEvents::default() {
+            self.apply_events(events);
         }
         self.machine.alive.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// A halted CPU goes on with the event that is about to be delivered.
+    /// Wakes a halted CPU if an event is about to be delivered. Returns whether it did.
     fn wakes_up(&mut self) -> bool {
         let wakes = self.cpu.activity != Activity::WaitingForStartup && self.vcpu.event_pending();
         if wakes {
@@ -84,8 +85,9 @@ impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
         wakes
     }
 
-    /// The entry is prepared. What holds an NMI back ends with an exit: the delivery of the event before it, the IRET
-    /// of the handler of the one before it, the instruction in a shadow.
+    /// Provides the exit with which a waiting NMI comes, once the entry is prepared. Every condition that holds one
+    /// back ends with an exit: the delivery of the event before it, the IRET of the handler of the one before it, the
+    /// instruction in a shadow.
     #[cold]
     fn wait_for_nmi(&mut self) {
         let (vcpu, cpu) = (&mut *self.vcpu, &mut *self.cpu);
@@ -107,19 +109,19 @@ impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     pub fn alarm(&mut self) {
         let now = self.cpu.now(self.host);
         self.cpu.lapic.expire_timer(now);
-        self.cpu.nmi.looked();
+        self.cpu.nmi.note_polled();
         self.cpu.arm(self.host);
     }
 }
 
 impl<M: GuestMemory> Machine<M> {
-    /// Returns whether other CPUs have sent something that waits.
+    /// Returns whether messages of other CPUs are pending.
     #[inline]
-    pub fn has_mail(&self, cpu: &Cpu) -> bool {
-        self.mailbox_of(cpu).is_some_and(Mailbox::has_news)
+    pub fn has_pending_messages(&self, cpu: &Cpu) -> bool {
+        self.mailbox_of(cpu).is_some_and(Mailbox::has_pending)
     }
 
-    /// Other CPUs learn what messages this one answers to.
+    /// Publishes the addresses of messages that this CPU answers to.
     #[inline]
     pub(super) fn publish_addressing(&self, cpu: &Cpu) {
         if let Some(mailbox) = self.mailbox_of(cpu) {
@@ -134,11 +136,12 @@ impl<M: GuestMemory> Machine<M> {
 }
 
 impl Cpu {
-    /// A vector waits, and is above all that the guest has taken. It comes now, where the guest can take it.
+    /// Offers the highest vector to the guest: it waits, and is above all that the guest has taken. It comes now, where
+    /// the guest can take it.
     #[inline]
     fn offer_highest(&mut self, vcpu: &mut (impl VcpuState + ?Sized)) {
         if let Some(lower) = vcpu.withdraw_interrupt() {
-            self.lapic.take_back(lower);
+            self.lapic.requeue(lower);
         }
         if vcpu.can_take_interrupt()
             && let Some(vector) = self.lapic.acknowledge()
@@ -147,12 +150,12 @@ impl Cpu {
         }
     }
 
-    /// An NMI waits, and comes now if it can.
+    /// Injects an NMI that waits, if it can come now.
     #[cold]
     fn offer_nmi(&mut self, vcpu: &mut (impl VcpuState + ?Sized)) {
         let can_come = self.nmi.is_open(vcpu.rip()) && self.nmi.is_pending() && !vcpu.is_in_interrupt_shadow();
         if can_come && let Some(vector) = vcpu.withdraw_interrupt() {
-            self.lapic.take_back(vector);
+            self.lapic.requeue(vector);
         }
         if can_come && !vcpu.event_pending() {
             self.nmi.take();
@@ -167,7 +170,7 @@ impl Cpu {
         let now = host.tsc();
         let left = |deadline: GuestTsc| deadline.0.saturating_sub(now.wrapping_add(self.tsc_offset));
         let timer = self.lapic.timer_deadline().map(|deadline| now.saturating_add(left(deadline)));
-        self.alarm = timer.into_iter().chain(self.nmi.look_at()).min();
+        self.alarm = timer.into_iter().chain(self.nmi.next_poll()).min();
         host.set_alarm(match self.overflow_alarm {
             None => self.alarm,
             Some(overflow) => Some(self.alarm.map_or(overflow, |alarm| alarm.min(overflow))),
@@ -181,7 +184,7 @@ impl Cpu {
         self.sync_eoi(memory);
     }
 
-    /// The guest writes CR8 without an exit; the local APIC learns of it here, before it is asked anything.
+    /// Takes over CR8, which the guest writes without an exit, before the local APIC is accessed.
     #[inline]
     fn follow_task_priority(&mut self, vcpu: &(impl VcpuState + ?Sized)) {
         let class = vcpu.task_priority();
@@ -190,7 +193,7 @@ impl Cpu {
         }
     }
 
-    /// Takes back the offer to skip the EOI; if the guest has used it, the interrupt has ended. (KVM's paravirtual EOI,
+    /// Withdraws the offer to skip the EOI; if the guest has used it, the interrupt has ended. (KVM's paravirtual EOI,
     /// Linux Documentation/virt/kvm/x86/msr.rst: the guest clears the flag instead of writing the register.)
     #[inline]
     pub(super) fn sync_eoi(&mut self, memory: &impl GuestMemory) {

@@ -17,8 +17,8 @@ const SECOND_SHIFT: u32 = 2;
 
 /// Messages from other CPUs to one vCPU.
 pub(super) struct Mailbox {
-    /// Something below has changed since the receiver looked.
-    has_news: AtomicBool,
+    /// A field below has changed since the receiver checked.
+    has_pending: AtomicBool,
     requested: [AtomicU64; 4],
     is_level: [AtomicU64; 4],
     /// NMIs, INIT and start-up interrupt in one word, which keeps their order: an INIT posted while they were taken one
@@ -29,9 +29,9 @@ pub(super) struct Mailbox {
     addressing: AtomicU32,
 }
 
-/// Messages beside vectors, in the order in which they were sent.
+/// Pending NMIs, INIT and start-up interrupt, in the order in which they were sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Mail {
+pub(super) struct PendingEvents {
     pub(super) init: bool,
     /// NMIs before a start-up interrupt: two at most.
     pub(super) early_nmis: u8,
@@ -45,7 +45,7 @@ impl Mailbox {
     /// An empty pending-interrupt mailbox of a local APIC.
     pub(super) fn new(addressing: Addressing) -> Self {
         Self {
-            has_news: AtomicBool::new(false),
+            has_pending: AtomicBool::new(false),
             requested: array::from_fn(|_| AtomicU64::new(0)),
             is_level: array::from_fn(|_| AtomicU64::new(0)),
             start: AtomicU32::new(0),
@@ -53,18 +53,18 @@ impl Mailbox {
         }
     }
 
-    /// The receiver's local APIC answers to other messages from now on.
+    /// Publishes the addresses that the receiver's local APIC answers to from now on.
     pub(super) fn publish(&self, addressing: Addressing) {
         self.addressing.store(addressing.to_word(), Ordering::Release);
     }
 
-    /// Returns whether a message is for the receiver, whose identifier is `id`.
+    /// Returns whether a message is for the receiver, which has the identifier `id`.
     #[inline]
     pub(super) fn matches(&self, id: u32, destination: Destination, sender_id: u32) -> bool {
         Addressing::from_word(id, self.addressing.load(Ordering::Acquire)).matches(destination, sender_id)
     }
 
-    /// Posts a message. Returns whether the receiver has to be notified: it has not been since it last looked.
+    /// Posts a message. Returns whether the receiver has to be notified: it has not been since it last checked.
     #[inline]
     pub(super) fn post(&self, message: &InterruptMessage) -> bool {
         match message.mode {
@@ -74,7 +74,7 @@ impl Mailbox {
             DeliveryMode::Nmi => self.add(with_nmi),
             DeliveryMode::Smi | DeliveryMode::ExternalInterrupt => return false,
         }
-        !self.has_news.swap(true, Ordering::AcqRel)
+        !self.has_pending.swap(true, Ordering::AcqRel)
     }
 
     #[inline]
@@ -94,19 +94,19 @@ impl Mailbox {
 
     /// Returns whether there is anything to take.
     #[inline]
-    pub(super) fn has_news(&self) -> bool {
-        self.has_news.load(Ordering::Acquire)
+    pub(super) fn has_pending(&self) -> bool {
+        self.has_pending.load(Ordering::Acquire)
     }
 
     /// Takes everything: vectors go into `lapic`, the rest is returned. An INIT comes before the vectors that were
-    /// posted with it, and forgets none that came after it: nothing shows which, and a lost interrupt is worse than
-    /// a spurious one.
-    pub(super) fn take(&self, lapic: &mut Lapic) -> Mail {
-        // First, and an exchange: a sender that finds the flag set kicks nobody, since this exchange comes after its
+    /// posted with it, and clears none that came after it: nothing shows which, and a lost interrupt is worse than a
+    /// spurious one.
+    pub(super) fn take(&self, lapic: &mut Lapic) -> PendingEvents {
+        // First, and an exchange: a sender that finds the flag set sends no kick, since this exchange comes after its
         // own and sees what it has posted.
-        self.has_news.swap(false, Ordering::AcqRel);
-        let mail = Mail::from_word(self.start.swap(0, Ordering::AcqRel));
-        if mail.init {
+        self.has_pending.swap(false, Ordering::AcqRel);
+        let events = PendingEvents::from_word(self.start.swap(0, Ordering::AcqRel));
+        if events.init {
             lapic.reset_to_init();
         }
         for word in 0..4 {
@@ -125,18 +125,18 @@ impl Mailbox {
                 let _ = lapic.accept(&message);
             }
         }
-        mail
+        events
     }
 }
 
-/// One more NMI: one that is taken at once and one that waits for the end of its handler are distinguished, a third one
-/// is the second.
+/// Adds an NMI. An NMI that is taken at once and one that waits for the end of its handler are distinguished; a third
+/// one merges with the second.
 fn with_nmi(start: u32) -> u32 {
     let first = if start & STARTUP == 0 { EARLY_NMI } else { LATE_NMI };
     start | if start & first == 0 { first } else { first << SECOND_SHIFT }
 }
 
-/// As it is handed over. Nobody posts meanwhile.
+/// The mailbox as it is handed over. No CPU posts meanwhile.
 impl Mailbox {
     /// Fills the hand-over's words; in `more`, those of its own.
     pub(super) fn save(&self, into: &mut state::Mail, more: &mut state::MoreNmis) {
@@ -152,7 +152,7 @@ impl Mailbox {
         more.flags = (more.flags.get() & more_nmi::PENDING | seconds).into();
     }
 
-    /// Checks that there can be such messages.
+    /// Checks that such messages are possible.
     pub(super) fn check(&self, from: &state::Mail, more: &state::MoreNmis) -> Result<(), StateError> {
         let refuse = |field, reason| Err(StateError { field, reason });
         let start = from.start.get();
@@ -174,7 +174,7 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Holds this mail from now on, and no other.
+    /// Holds these messages from now on, and no other.
     pub(super) fn restore(&self, from: &state::Mail, more: &state::MoreNmis) {
         for word in 0..4 {
             self.requested[word].store(from.requested[word].get(), Ordering::Release);
@@ -183,12 +183,12 @@ impl Mailbox {
         let second = |flag: u32, first: u32| if more.flags.get() & flag != 0 { first << SECOND_SHIFT } else { 0 };
         let seconds = second(more_nmi::EARLY, EARLY_NMI) | second(more_nmi::LATE, LATE_NMI);
         self.start.store(from.start.get() | seconds, Ordering::Release);
-        let has_news = from.start.get() != 0 || from.requested.iter().any(|word| word.get() != 0);
-        self.has_news.store(has_news, Ordering::Release);
+        let has_pending = from.start.get() != 0 || from.requested.iter().any(|word| word.get() != 0);
+        self.has_pending.store(has_pending, Ordering::Release);
     }
 }
 
-impl Mail {
+impl PendingEvents {
     fn from_word(start: u32) -> Self {
         let nmis = |first: u32| [first, first << SECOND_SHIFT].map(|bit| u8::from(start & bit != 0)).iter().sum();
         Self {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RDMSR and WRMSR: who answers is decided in [`crate::cpu::msr`]; here they are asked.
+//! RDMSR and WRMSR: [`crate::cpu::msr`] decides which part of the machine answers; here it is asked.
 
 use super::completion::{raise, usual};
 use super::context::VcpuContext;
@@ -47,7 +47,7 @@ impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
         if is_offered { Ok(self.vcpu.spec_ctrl()) } else { Err(GeneralProtection) }
     }
 
-    /// The guest writes SPEC_CTRL: which world switch it needs depends on the value.
+    /// Writes SPEC_CTRL for the guest: the world switch that it needs depends on the value.
     #[cold]
     fn spec_ctrl_write(&mut self, value: u64) -> Outcome {
         if check_spec_ctrl(value, self.machine.cpuid.speculation()).is_err() {
@@ -88,7 +88,7 @@ impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     fn write(&mut self, class: MsrClass, value: u64) -> Result<(), GeneralProtection> {
         match class {
             MsrClass::X2Apic(register) => {
-                self.settle();
+                self.sync_apic();
                 let now = self.cpu.now(self.host);
                 let action = self.cpu.lapic.write_msr(MSR_X2APIC_FIRST + u32::from(register), value, now)?;
                 self.initiator().act(action);
@@ -143,7 +143,7 @@ impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
             }
             MsrClass::Plain(PlainMsr::MiscEnable) if !machine.has_misc_enable => return Err(GeneralProtection),
             MsrClass::Plain(register) => self.cpu.msrs.write(register, value)?,
-            // As every constant: what is there may be written.
+            // As for every constant: the present value may be written.
             MsrClass::DeCfg if value == machine.de_cfg() => {}
             _ => return Err(GeneralProtection),
         }
@@ -161,7 +161,7 @@ impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
 }
 
 impl<M: GuestMemory> Machine<M> {
-    /// DE_CFG: what the host has made of it.
+    /// DE_CFG, as the host has set it.
     fn de_cfg(&self) -> u64 {
         if self.lfence_serializes { DE_CFG_LFENCE_SERIALIZES } else { 0 }
     }

@@ -6,6 +6,6 @@
 pub struct Others {
     /// One of them runs, or an interrupt can wake it.
     pub can_run: bool,
-    /// One of them has halted with interrupts off.
+    /// One of them has halted with interrupts disabled.
     pub halted_for_good: bool,
 }

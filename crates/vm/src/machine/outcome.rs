@@ -16,7 +16,7 @@ pub enum Outcome {
     /// It runs on, but by another way in and out: whether its time is counted (see
     /// [`crate::vcpu::VcpuState::count_time`]) or its SPEC_CTRL has changed.
     CountsOtherwise,
-    /// It spins, and runs on: it would rather that the CPU that it waits for had its CPU.
+    /// It spins, and runs on: it had better yield to the CPU that it waits for.
     Yield,
     /// The hypervisor has to check its own interrupts; then it runs on.
     HostInterrupt,
@@ -41,7 +41,7 @@ pub enum Stop {
     Fault(Fault),
 }
 
-/// An act of a guest that no machine answers.
+/// An action of a guest that no machine answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Its CPU state is one that cannot run, for this reason if it is known.
@@ -53,7 +53,7 @@ pub enum Fault {
     /// An exception or interrupt could not be delivered: the guest's descriptor tables or its stack are at this
     /// address, where there is no memory.
     Delivery(crate::addr::Gpa),
-    /// It halted with interrupts off: nothing can wake it.
+    /// It halted with interrupts disabled: nothing can wake it.
     HaltedForever,
     /// It switched tasks by hardware (a task gate, or a far jump to a task state segment), which this CPU's extension
     /// leaves to the hypervisor.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine's ports. A port that nobody has reads as all ones and swallows what is written.
+//! The machine's ports. A port that no device has reads as all ones and ignores writes.
 
 use super::context::{Initiator, VcpuContext};
 use super::registers::RegisterBus;
@@ -37,7 +37,7 @@ impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
             Ok(None) => return Outcome::Resume,
             Err(refused) => return self.refuse(refused),
         };
-        self.settle();
+        self.sync_apic();
         let mut stop = None;
         if access.is_in {
             let value = self.initiator().port_access(access, 0, &mut stop);
@@ -54,7 +54,7 @@ impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
 }
 
 impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
-    /// One transfer. Returns what an IN receives; `stop` is set if the guest ends by it.
+    /// Makes one transfer. Returns the value that an IN receives; `stop` is set if the guest ends by it.
     fn port_access(&mut self, access: &PortAccess, value: u32, stop: &mut Option<Stop>) -> u32 {
         let PortAccess { port, size, is_in, .. } = *access;
         let written = if is_in { None } else { Some(value.into()) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host does to a function of the guest's, from whichever CPU: it interrupts, was reset, or has vanished.
+//! Events of a guest's function that the host raises, from any CPU: it interrupts, was reset, or has vanished.
 
 use spin::Mutex;
 
@@ -14,7 +14,7 @@ const NO_SENDER: u32 = u32::MAX;
 
 impl<M: GuestMemory> Machine<M> {
     /// Borrows a function, and sends the interrupt messages that come of it. `notify` is called for each vCPU that has
-    /// to check its interrupts, and learns whether it has been notified since it last did. No vCPU of the machine is
+    /// to check its interrupts, with whether it has been notified since it last did. No vCPU of the machine is
     /// borrowed: any CPU may call this.
     pub fn with_function<D: Device>(
         &self,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Device registers in memory: local APIC, and what is on the bus. Addresses that nobody has read as all ones and
-//! swallow what is written.
+//! Device registers in memory: local APIC, and those on the bus. Addresses that no device has read as all ones and
+//! ignore writes.
 
 use super::completion::raise;
 use super::context::{Initiator, VcpuContext};
@@ -37,7 +37,7 @@ impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
             return Outcome::Stop(Stop::Fault(Fault::Delivery(fault.gpa)));
         }
         self.cpu.is_executed_again = false;
-        self.settle();
+        self.sync_apic();
         let mut stop = None;
         let outcome = match self.emulate_access(fault.gpa, &mut stop) {
             Ok(()) => stop.map_or(Outcome::Resume, Outcome::Stop),
@@ -64,7 +64,7 @@ impl<M: GuestMemory, H: Host> RegisterBus<'_, M, H> {
         is_there.then_some((gpa.0 % PAGE) as u16)
     }
 
-    /// An access to what is on the bus.
+    /// An access to a device on the bus.
     fn access(&mut self, gpa: Gpa, size: AccessSize, written: Option<u64>) -> u64 {
         let bus = &self.initiator.machine.bus;
         match bus.find_memory(gpa, size).and_then(|place| bus.device(place)) {
@@ -80,8 +80,8 @@ fn page_of(gpa: Gpa) -> u64 {
 
 impl<M: GuestMemory, H: Host> MemoryBus for RegisterBus<'_, M, H> {
     /// Registers of the local APIC are 32 bits wide and aligned; a narrower read sees the part that it asks for. The
-    /// I/O APIC is the busiest device on the bus, and to read it has no effect: it is neither searched for nor asked
-    /// what comes of it.
+    /// I/O APIC is the busiest device on the bus, and to read it has no effect: it is not searched for, and its outputs
+    /// are not checked.
     fn load(&mut self, gpa: Gpa, size: AccessSize) -> u64 {
         let value = match self.in_local_apic(gpa) {
             Some(offset) => {

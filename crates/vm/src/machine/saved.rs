@@ -6,7 +6,7 @@
 //! before   save_policy ────────────────────────────────► adopt (allocates)
 //! the blackout  save_vcpu   each vCPU, by the CPU that holds it
 //!          ── all of them have stopped ──
-//!          save_mail   likewise ──────────────────────► restore_vcpu
+//!          save_mailbox likewise ──────────────────────► restore_vcpu
 //!          save_devices  once for each guest ─────────► restore_devices
 //! ```
 //!
@@ -14,7 +14,7 @@
 //! for itself (what is intercepted, how its tables are tagged) is not carried. Restoring may be repeated: the last time
 //! counts.
 //!
-//! What is read is untrusted input: whatever the bytes, the answer is a machine that can run, or [`StateError`].
+//! All input is untrusted: for any bytes, the answer is a machine that can run, or [`StateError`].
 
 mod counters;
 mod cpu;
@@ -58,7 +58,7 @@ impl<M: GuestMemory> Machine<M> {
         })
     }
 
-    /// Saves a vCPU, which does not run. What others may still send to it is not in there.
+    /// Saves a vCPU, which does not run. Messages that others may still send to it are not included.
     pub fn save_vcpu(&self, vcpu: &(impl VcpuState + ?Sized), cpu: &Cpu, into: &mut state::Vcpu) {
         vcpu.save(&mut into.registers);
         cpu.save(vcpu.guest_ticks(), into);
@@ -66,8 +66,8 @@ impl<M: GuestMemory> Machine<M> {
         into.speculation = state::Speculation { spec_ctrl: vcpu.spec_ctrl().into() };
     }
 
-    /// Saves what others have sent to a vCPU, once they all have stopped.
-    pub fn save_mail(&self, vcpu: usize, into: &mut state::Vcpu) {
+    /// Saves the messages that others have sent to a vCPU, once they all have stopped.
+    pub fn save_mailbox(&self, vcpu: usize, into: &mut state::Vcpu) {
         if let Some(mailbox) = self.mailboxes.get(vcpu) {
             mailbox.save(&mut into.mail, &mut into.more_nmis);
         }
@@ -130,7 +130,7 @@ impl<M: GuestMemory> Machine<M> {
         Ok(())
     }
 
-    /// XCR0 of a guest without XSAVE is what the CPU has after a reset.
+    /// XCR0 of a guest without XSAVE is its value after a reset.
     fn may_have_xcr0(&self, xcr0: u64) -> bool {
         const AFTER_RESET: u64 = 1;
         xcr0 == AFTER_RESET || self.cpuid.check_xcr0(xcr0).is_ok()

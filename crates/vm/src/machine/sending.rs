@@ -9,7 +9,7 @@ use crate::devices::{DeliveryMode, Destination, InterruptMessage};
 use crate::memory::GuestMemory;
 
 impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
-    /// Does what a local APIC's register asks of the machine.
+    /// Carries out the action of a local APIC's register.
     #[inline]
     pub(super) fn act(&mut self, action: Action) {
         match action {
@@ -29,7 +29,7 @@ impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
         }
     }
 
-    /// Functions hear of the end of their lines' interrupts before the I/O APIC does: a line that is not asserted any
+    /// Notifies functions of the end of their lines' interrupts before the I/O APIC: a line that is not asserted any
     /// more does not interrupt again.
     #[cold]
     fn end_lines(&mut self, vector: u8) {
@@ -77,7 +77,7 @@ impl<M: GuestMemory, H: Host> Initiator<'_, M, H> {
 }
 
 impl Cpu {
-    /// Takes a message that is for this CPU, which causes it itself. What changes more than its local APIC waits
+    /// Takes a message for this CPU, which the CPU itself causes. A message that changes more than its local APIC waits
     /// in its mailbox for the next entry.
     fn deliver(&mut self, message: &InterruptMessage, mailbox: &Mailbox) {
         match self.lapic.accept(message) {

@@ -5,7 +5,7 @@
 use core::sync::atomic::Ordering;
 
 use super::context::VcpuContext;
-use super::mailbox::{Mail, Mailbox};
+use super::mailbox::{Mailbox, PendingEvents};
 use super::nmi::Nmi;
 use super::{Activity, Cpu, Machine};
 use crate::memory::GuestMemory;
@@ -38,19 +38,19 @@ impl EntryState {
 }
 
 impl<V: VcpuState + ?Sized, M: GuestMemory, H> VcpuContext<'_, V, M, H> {
-    /// Carries out what was found beside vectors.
-    pub(super) fn open(&mut self, mail: Mail) {
-        if mail.init {
+    /// Carries out the events that were found beside vectors.
+    pub(super) fn apply_events(&mut self, events: PendingEvents) {
+        if events.init {
             self.reset_to_init();
         }
-        (0..mail.early_nmis).for_each(|_| self.take_nmi());
-        if let Some(page) = mail.startup
+        (0..events.early_nmis).for_each(|_| self.take_nmi());
+        if let Some(page) = events.startup
             && self.cpu.activity == Activity::WaitingForStartup
         {
             self.vcpu.reset(&EntryState::at_startup_page(page));
             self.machine.set_activity(self.cpu, Activity::Running);
         }
-        (0..mail.late_nmis).for_each(|_| self.take_nmi());
+        (0..events.late_nmis).for_each(|_| self.take_nmi());
     }
 
     /// A CPU that waits for a start-up interrupt takes none.
@@ -76,11 +76,11 @@ impl<V: VcpuState + ?Sized, M: GuestMemory, H> VcpuContext<'_, V, M, H> {
 }
 
 impl<M: GuestMemory> Machine<M> {
-    /// Returns whether a CPU runs, can be woken by an interrupt, or is about to find news. A CPU that takes news counts
-    /// as alive until they are opened (see `take_mail`), and news are searched for first: so they are not missed in
-    /// between.
-    pub(super) fn is_anyone_alive(&self) -> bool {
-        self.mailboxes.iter().any(Mailbox::has_news) || self.alive.load(Ordering::Acquire) > 0
+    /// Returns whether a CPU runs, can be woken by an interrupt, or is about to find messages. A CPU that takes
+    /// messages counts as alive until they are applied (see `take_messages`), and messages are searched for first: so
+    /// they are not missed in between.
+    pub(super) fn is_any_cpu_alive(&self) -> bool {
+        self.mailboxes.iter().any(Mailbox::has_pending) || self.alive.load(Ordering::Acquire) > 0
     }
 
     /// Keeps count of the CPUs that something inside the guest can still wake.

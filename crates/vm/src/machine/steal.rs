@@ -14,7 +14,7 @@ impl<M: GuestMemory> Machine<M> {
 
     /// Call when the CPU loses the real one although it wants to run: not when it halts.
     pub fn mark_preempted(&self, cpu: &Cpu) {
-        // As above.
+        // An area outside of memory is the guest's loss here, too.
         let _ = cpu.steal.mark_preempted(&self.memory);
     }
 }

@@ -60,7 +60,7 @@ struct Lab {
     host: FakeHost,
 }
 
-/// A host whose CPU has long mode and XSAVE of x87, SSE and AVX.
+/// A host with a CPU with long mode and XSAVE of x87, SSE and AVX.
 fn host_cpuid(leaf: u32, subleaf: u32) -> CpuidResult {
     match (leaf, subleaf) {
         (0, _) => CpuidResult { eax: 0x16, ebx: 0x6874_7541, ecx: 0x444d_4163, edx: 0x6974_6e65 },
@@ -74,7 +74,7 @@ fn host_cpuid(leaf: u32, subleaf: u32) -> CpuidResult {
 }
 
 impl Lab {
-    /// A machine in 64-bit mode without paging, interrupts off, its local APIC in x2APIC mode and enabled.
+    /// A machine in 64-bit mode without paging, interrupts disabled, its local APIC in x2APIC mode and enabled.
     fn new() -> Self {
         let mut lab = Self::after_power_on(true);
         lab.wrmsr(0x1b, 0xfee0_0c00).unwrap();
@@ -252,7 +252,7 @@ impl Lab {
         event
     }
 
-    /// Enters the guest with interrupts on; returns the vector it takes.
+    /// Enters the guest with interrupts enabled; returns the vector it takes.
     fn take_interrupt(&mut self) -> Option<u8> {
         self.set_interrupts(true);
         match self.enter()? {

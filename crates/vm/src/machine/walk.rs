@@ -86,8 +86,8 @@ fn check(
     let found = found.ok_or(fault(0))?;
     let must_be_writable = is_write && (is_user || vcpu.cr0() & cr0::WP != 0);
     let is_user_page = found.rights & USER != 0;
-    // Supervisor mode access prevention (AMD APM vol. 2, section 5.6.6); no access here is an implicit one, say to a
-    // descriptor.
+    // Supervisor mode access prevention (AMD APM vol. 2, section 5.6.6); no access here is an implicit one, such as to
+    // a descriptor.
     let is_prevented = vcpu.cr4() & cr4::SMAP != 0 && !vcpu.rflags().contains(Rflags::ALIGNMENT_CHECK);
     let is_permitted = if is_user { is_user_page } else { !(is_user_page && is_prevented) };
     if (must_be_writable && found.rights & WRITABLE == 0) || !is_permitted {

@@ -11,7 +11,7 @@ use crate::memory::GuestMemory;
 use crate::vcpu::VcpuState;
 
 impl<M: GuestMemory> Machine<M> {
-    /// Returns what the others do; `cpu` itself runs.
+    /// Returns the activity of the others; `cpu` itself runs.
     pub fn others(&self, cpu: &Cpu) -> Others {
         let itself = usize::from(matches!(cpu.activity, Activity::Running | Activity::Halted));
         Others {

@@ -12,7 +12,7 @@
 //! Three rules keep everything apart. A kernel lies below 640 KiB, or at 1 MiB or above, never where the ACPI tables
 //! are. The boot structures lie below 640 KiB ([`layout::boot`]); where a PVH or Multiboot kernel lies there, they are
 //! placed around it. Modules are placed downwards from the end of low memory and never below the end of the kernel. An
-//! image is untrusted input: each range in it is checked before a byte is copied, and a refusal says what to change.
+//! image is untrusted input: each range in it is checked before a byte is copied, and a refusal states the fix.
 //! Every byte of kernel and modules is copied exactly once.
 
 mod command_line;
@@ -50,7 +50,7 @@ pub enum KernelKind {
     Multiboot,
 }
 
-/// Returns what kind of kernel an image is.
+/// Returns the kind of kernel that an image is.
 pub fn recognise(image: &[u8]) -> Result<KernelKind, LoadError> {
     if linux::is_linux(image) {
         return Ok(KernelKind::Linux);

@@ -32,7 +32,7 @@ const RELEASE: &str = env!("CARGO_PKG_VERSION");
 /// The day from which on the tables are as they are: kernels distrust machines whose firmware is of another century.
 const RELEASE_DATE: &str = "11/24/2026";
 
-/// What the tables state of one guest.
+/// The data of one guest that the tables state.
 #[derive(Clone, Copy, Debug)]
 pub struct System<'a> {
     /// Its UUID, its bytes in the order of the text form.
@@ -43,7 +43,7 @@ pub struct System<'a> {
     pub oem_strings: &'a [&'a str],
 }
 
-/// No tables can be made of what they are to state.
+/// No tables can be made of the data that they are to state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SmbiosError {
     /// A string is empty: a zero byte ends a string, and two end a structure.

@@ -10,7 +10,7 @@ use crate::devices::pvpanic::PanicEvent;
 use crate::machine::Host;
 use crate::machine::emulate::VectorWrite;
 
-/// A hypervisor that is plain data: its clocks are what a test sets them to, and it remembers what it was asked for.
+/// A hypervisor that is plain data: a test sets its clocks, and it records the requests to it.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs)]
 pub struct FakeHost {
@@ -23,7 +23,7 @@ pub struct FakeHost {
     pub ejected: u32,
     /// How often a device was to be polled.
     pub polls: u32,
-    /// Kinds of virtio devices whose drivers were at fault, and how.
+    /// Kinds of virtio devices with drivers at fault, and the faults.
     pub faults: Vec<(u32, Fault)>,
     /// Bytes that the operator has typed and the guest has not read.
     pub typed: VecDeque<u8>,

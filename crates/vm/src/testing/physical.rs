@@ -20,7 +20,7 @@ const COMMAND: u16 = 4;
 /// Bits of the command register that may change once a guest has the function: bus mastering and INTx disable.
 const GUESTS: u32 = 1 << 2 | 1 << 10;
 
-/// A guest's address space: what is mapped beside its memory.
+/// A guest's address space: the ranges that are mapped beside its memory.
 #[derive(Debug, Default)]
 #[allow(missing_docs)]
 pub struct FakeAddressSpace {
@@ -30,7 +30,7 @@ pub struct FakeAddressSpace {
 
 /// A function with ranges, interrupts, and registers that count their reads.
 ///
-/// | range | what | emulated in it |
+/// | range | contents | emulated in it |
 /// |---|---|---|
 /// | 0 | 64-bit memory, 16 KiB | MSI-X table of 40 vectors at 0x2000, pending bits at 0x3000 |
 /// | 2 | 32-bit memory, 8 KiB | |
@@ -57,7 +57,7 @@ pub struct FakePhysical {
     pub routes: BTreeMap<u16, Route>,
     pub unmasked: u32,
     pub resets: u32,
-    /// As many virtual functions as the guest has last asked for, and what is known of them.
+    /// As many virtual functions as the guest has last asked for, as far as they are known.
     pub virtual_wanted: u8,
     pub virtual_functions: VirtualFunctions,
     /// Requests to the host, and writes to configuration registers.

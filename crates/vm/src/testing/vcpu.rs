@@ -11,7 +11,7 @@ use crate::vcpu::{
     EntryState, Event, Exception, Gpr, Refusal, Rflags, Segment, SegmentName, TableRegister, VcpuState, efer,
 };
 
-/// A CPU that is plain data: what a test sets is what a handler sees.
+/// A CPU that is plain data: a handler sees the values that a test sets.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs)]
 pub struct FakeVcpu {

@@ -30,7 +30,7 @@ pub struct VirtioDriver<D> {
     queues: Vec<Ring>,
 }
 
-/// A chain of a driver's: its head, its descriptors, and what the device may write of it.
+/// A chain of a driver's: its head, its descriptors, and the part that the device may write.
 type Held = (u16, Vec<u16>, Vec<(u64, u32)>);
 
 /// The driver's side of a queue.
@@ -156,7 +156,7 @@ impl<D: VirtioDevice> VirtioDriver<D> {
         self.world.memory.write(Gpa(at), bytes).expect("it is memory");
     }
 
-    /// Makes a chain available: bytes for the device to read, and the size of what it may write.
+    /// Makes a chain available: bytes for the device to read, and the size of the part that it may write.
     pub fn add(&mut self, queue: u16, readable: &[u8], writable: u32) -> Option<u16> {
         let base = QUEUE_BYTES * u64::from(queue);
         let ring = &mut self.queues[usize::from(queue)];
@@ -208,7 +208,7 @@ impl<D: VirtioDevice> VirtioDriver<D> {
         self.endpoint.poll(&mut self.world.context());
     }
 
-    /// Takes a completed chain: its head, and what the device has written.
+    /// Takes a completed chain: its head, and the bytes that the device has written.
     pub fn collect(&mut self, queue: u16) -> Option<(u16, Vec<u8>)> {
         let base = QUEUE_BYTES * u64::from(queue);
         let index = self.memory(base + USED + 2, 2);

@@ -8,9 +8,9 @@ use core::fmt;
 pub struct Refusal {
     /// The register or field; may be empty.
     pub item: &'static str,
-    /// What is wrong with it.
+    /// The violation, as a predicate of the item.
     pub violated: &'static str,
-    /// The section of the manual that says so; may be empty.
+    /// The section of the manual with the rule; may be empty.
     pub section: &'static str,
 }
 

@@ -8,7 +8,7 @@ use crate::capability::Capabilities;
 use crate::control::{Control, Controls};
 use crate::event::Interruption;
 
-/// What a CPU's checks depend on.
+/// The data on which a CPU's checks depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Its capability MSRs.

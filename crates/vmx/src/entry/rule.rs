@@ -10,7 +10,7 @@ pub struct Rule {
     pub section: &'static str,
     /// The register, field or control.
     pub item: &'static str,
-    /// What is wrong with it.
+    /// The violation, as a predicate of the item.
     pub violated: &'static str,
 }
 

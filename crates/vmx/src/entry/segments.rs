@@ -83,7 +83,7 @@ fn data(context: &Context<'_>, name: &'static str, segment: &GuestSegment) -> [C
     ]
 }
 
-/// What CS and every usable data segment have in common.
+/// Checks that CS and every usable data segment have in common.
 fn common(name: &'static str, segment: &GuestSegment, is_code: bool) -> [Check; 4] {
     let is_checked = is_code || segment.is_usable();
     [

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What no EPT entry may have (section 29.3.3.1).
+//! Misconfigurations of EPT entries (section 29.3.3.1).
 
 use core::fmt;
 
 use super::entry::{ADDRESS, EXECUTE, LARGE, MemoryType, READ, WRITE};
 
-/// What a CPU allows in EPT entries.
+/// The limits of a CPU on EPT entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Width of physical addresses in bits.
@@ -18,7 +18,7 @@ pub struct Limits {
     pub pages_2_mib: bool,
 }
 
-/// What is wrong with an EPT entry.
+/// A misconfiguration of an EPT entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misconfiguration {
     /// It can be written and not read.

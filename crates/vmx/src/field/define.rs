@@ -15,7 +15,7 @@ pub trait Field: Copy + Sized + 'static {
     /// exists on every CPU.
     fn controls(self) -> &'static [Control];
 
-    /// Returns whether it exists on a CPU whose controls may be those of `allowed`.
+    /// Returns whether it exists on a CPU that allows the controls in `allowed`.
     fn exists(self, allowed: Controls) -> bool {
         let controls = self.controls();
         controls.is_empty() || controls.iter().any(|control| allowed.has(*control))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Copies of a vCPU's registers in memory: what an exit's handlers do not ask for is not read, what they have not
-//! changed is not written, and while the vCPU is not loaded all of it is here.
+//! Copies of a vCPU's registers in memory. Registers that an exit's handlers do not ask for are not read, unchanged
+//! ones are not written, and while the vCPU is not loaded all of it is here.
 
 use core::cell::Cell;
 
@@ -66,7 +66,7 @@ impl Cache {
 
     /// The guest has run: copies of its registers are old.
     #[inline]
-    pub(super) fn forget(&mut self) {
+    pub(super) fn invalidate(&mut self) {
         self.known.set(Slot::SOFTWARES);
     }
 

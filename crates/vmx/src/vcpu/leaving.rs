@@ -19,7 +19,7 @@ impl<C: Loaded> Vcpu<C> {
     /// Returns what the last run of the guest ended with. Once after each entry.
     #[inline]
     pub fn after_exit(&mut self, way: Way) -> Left {
-        self.cache.forget();
+        self.cache.invalidate();
         self.instruction_bytes = None;
         self.was_delivering = false;
         if way == Way::Failed {
@@ -28,7 +28,7 @@ impl<C: Loaded> Vcpu<C> {
         self.injection = None;
         let code = self.cpu.read_32(Field32::ExitReason);
         if code & reason::ENTRY_FAILED == 0 {
-            self.take_back(code as u16);
+            self.recover_interrupted(code as u16);
         } else {
             self.clear_injection();
         }
@@ -44,7 +44,7 @@ impl<C: Loaded> Vcpu<C> {
     /// An event whose delivery the exit interrupted is delivered again; an IRET that had ended the blocking of NMIs is
     /// executed again, and ends it again.
     #[inline]
-    fn take_back(&mut self, number: u16) {
+    fn recover_interrupted(&mut self, number: u16) {
         if is_for_instruction(number) {
             self.instruction_bytes = Some(self.cpu.read_32(Field32::ExitInstructionLength));
         }
@@ -83,7 +83,7 @@ impl<C: Loaded> Vcpu<C> {
                 Left::For(Exit::Exception(Exception::Debug))
             }
             Cause::Nmi => Left::ForNmi,
-            // Nobody waits for it: a CPU in VMX operation takes none but in a guest.
+            // No CPU waits for it: a CPU in VMX operation takes none but in a guest.
             Cause::Init => Left::For(Exit::HostInterrupt),
             Cause::NmiWindow => Left::For(Exit::NmiWindow),
             Cause::TaskSwitch(_) => Left::For(Exit::TaskSwitch),

@@ -102,7 +102,7 @@ pub(super) fn enter(cache: &mut Cache, settings: &Settings, entry: &EntryState) 
     }
 }
 
-/// EFER, and the control that says what EFER.LMA says.
+/// Sets EFER, and the control with the value of EFER.LMA.
 pub(super) fn set_mode(cache: &mut Cache, settings: &Settings, efer: u64) {
     let controls = settings.controls.word(Word::Entry);
     let long = if efer & efer::LMA != 0 { Control::Ia32eModeGuest.bit() } else { 0 };

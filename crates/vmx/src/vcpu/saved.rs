@@ -179,7 +179,7 @@ fn check(from: &Registers, settings: &Settings) -> Result<(), StateError> {
     }
 }
 
-/// What an entry checks of the guest. All of it is in the copies.
+/// Returns the guest's state that an entry checks. All of it is in the copies.
 fn state(cache: &Cache, settings: &Settings) -> State {
     let value = |slot| cache.copy(slot);
     let controls = ControlFields {
@@ -209,7 +209,7 @@ fn state(cache: &Cache, settings: &Settings) -> State {
         pat: value(Slot::Pat),
         efer: value(Slot::Efer),
         interruptibility: value(Slot::Interruptibility) as u32,
-        // A single step in a shadow is settled before the entry.
+        // The pending single step in a shadow is computed before the entry.
         pending_debug: single_step(value(Slot::Rflags), value(Slot::Interruptibility), value(Slot::DebugControl)),
         link_pointer: u64::MAX,
         ..GuestFields::default()

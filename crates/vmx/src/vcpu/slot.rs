@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a vCPU keeps of its VMCS, and of registers that stay in the CPU, in memory of its own.
+//! A vCPU's copies, in memory of its own, of its VMCS and of registers that stay in the CPU.
 
 use vm::vcpu::SegmentName;
 

@@ -45,7 +45,7 @@ impl Model {
             (Phase::Open, Operation::Data) => Phase::Open,
             _ => return Err(Refused),
         };
-        // What is below 2^31 does not wrap in these histories.
+        // Numbers below 2^31 do not wrap in these histories.
         let until = u64::from(header.consumed) + u64::from(header.buffer_bytes);
         end.room_until = end.room_until.max(until);
         Ok(true)
@@ -121,7 +121,7 @@ fn pass(guests: &mut [Guest], header: &Header, may_connect: bool) -> Result<(), 
         }
     };
     if is_refused {
-        guests[from].table.forget(header.source.port, header.destination);
+        guests[from].table.discard(header.source.port, header.destination);
         guests[from].model.ends.remove(&Key { own_port: header.source.port, peer: header.destination });
         guests[to].table.reset(own_port, peer);
         guests[to].model.reset(own_port, peer);

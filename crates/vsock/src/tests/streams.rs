@@ -51,7 +51,7 @@ impl Guest {
         match header.operation {
             Some(Operation::Request) => self.host_port = header.source.port,
             Some(Operation::Reset) => {
-                self.table.forget(PEER.port, header.source);
+                self.table.discard(PEER.port, header.source);
                 self.is_reset |= header.source.port == self.host_port;
             }
             _ => {}
@@ -161,7 +161,7 @@ fn a_guest_that_ends_the_stream_leaves_what_it_has_sent() {
         let mut into = [0; 9];
         assert_eq!((stream.receive(&mut into), into[..2].to_vec()), (2, vec![1, 2]));
         stream.reset();
-        // It is told of the end unless it has itself made it.
+        // It is notified of the end unless it has itself made it.
         assert_eq!(guest.take(&mut stream, 0), operation == Operation::Shutdown);
         assert_eq!(guest.is_reset, operation == Operation::Shutdown);
         assert!(guest.table.all().is_empty());
@@ -196,7 +196,7 @@ fn a_guest_without_a_listener_or_a_device_closes_it() {
     assert_eq!((stream.phase(), stream.next()), (StreamPhase::Closed, None));
 }
 
-/// What one side does.
+/// An action of one side.
 #[derive(Clone, Debug)]
 enum Step {
     HostSends(usize),
@@ -230,7 +230,7 @@ fn string(from: usize, bytes: usize) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn s5_10_6_bytes_arrive_in_order_and_nobody_exceeds_the_room_of_the_other(steps in steps()) {
+    fn s5_10_6_bytes_arrive_in_order_and_no_side_exceeds_the_room_of_the_other(steps in steps()) {
         let (mut stream, mut guest) = open();
         let (mut sent, mut received, mut waiting) = (0, 0_u64, VecDeque::<u8>::new());
         for step in steps {

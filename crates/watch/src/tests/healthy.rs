@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whom nobody accuses.
+//! Guests that are not suspected.
 
 use super::*;
 

@@ -39,7 +39,7 @@ fn standing_still_is_a_panic_once_the_others_have_halted_for_good() {
 }
 
 #[test]
-fn who_reported_a_panic_needs_no_proof() {
+fn a_reported_panic_needs_no_proof() {
     let reported = Circumstances { has_reported: true, ..IN_COMPANY };
     assert_eq!(first_spin((0..20).map(delay_loop), reported), Some((2, Diagnosis::Panicked)));
 }

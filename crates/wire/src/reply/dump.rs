@@ -19,7 +19,7 @@ pub struct MemoryRange {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct VcpuRegisters {
-    /// As instructions number them: RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8 to R15.
+    /// In the order of instructions' register numbers: RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8 to R15.
     pub gprs: [u64; 16],
     pub rip: u64,
     pub rflags: u64,

@@ -20,7 +20,7 @@ pub struct HostInfo {
     pub cpus: u32,
     /// All memory the firmware reported as usable.
     pub memory_total_bytes: u64,
-    /// Memory that nobody has been given.
+    /// Memory that has no owner.
     pub memory_free_bytes: u64,
     /// Memory that Baton needs for itself: image, tables, stacks, heap. Guests' memory is not in it.
     pub host_overhead_bytes: u64,
@@ -46,7 +46,7 @@ pub struct HostInfo {
     pub oldest_handover: u32,
     /// The newest.
     pub newest_handover: u32,
-    /// Public keys, one of which must have signed the images and bundles that are sent; none: no signature is wanted.
+    /// Public keys, one of which must have signed the images and bundles that are sent; none: no signature is required.
     pub trusted_keys: Vec<String>,
     /// NMIs that no one claimed, since this image started.
     pub unclaimed_nmis: u64,
@@ -60,7 +60,7 @@ pub struct HostInfo {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Vulnerability {
-    /// As Linux names its file in `/sys/devices/system/cpu/vulnerabilities`.
+    /// Name of its file in Linux's `/sys/devices/system/cpu/vulnerabilities`.
     pub name: String,
     /// The file's text in Linux's terms: "Not affected", "Vulnerable: …", "Mitigation: …".
     pub status: String,
@@ -155,7 +155,7 @@ pub enum ApicMode {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct VmInfo {
-    /// As the bundle names it.
+    /// Its name in the bundle.
     pub name: String,
     /// Its state.
     pub state: VmState,
@@ -192,7 +192,7 @@ pub enum VmState {
     Paused,
     /// It has ended, or was not started yet.
     Stopped,
-    /// It could not be started or go on; its reason says why.
+    /// It could not be started or resumed; its reason states why.
     Failed,
     /// Its kernel has panicked, as it reported or as was seen from outside; its CPUs may still run.
     Panicked,
@@ -209,7 +209,7 @@ impl VmState {
     pub const CAN_PAUSE: &'static [Self] = &[Self::Running, Self::Panicked, Self::Hung];
     /// The states of a guest that can be resumed: one that is not well may be held.
     pub const CAN_RESUME: &'static [Self] = &[Self::Paused, Self::Panicked, Self::Hung];
-    /// The states of a guest whose power button can be pressed.
+    /// The states in which a guest's power button can be pressed.
     pub const CAN_SHUT_DOWN: &'static [Self] = &[Self::Running];
 
     /// Returns whether the guest has ended, or was not started yet.

@@ -22,7 +22,7 @@ pub struct IommuUnit {
     pub refused: u64,
 }
 
-/// What an IOMMU is.
+/// The kind of an IOMMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]

@@ -75,7 +75,7 @@ pub struct NetDrops {
 }
 
 impl NetDrops {
-    /// Each reason with its number.
+    /// Returns each reason with its number.
     pub fn by_reason(&self) -> [(&'static str, u64); 10] {
         [
             ("short", self.short),
@@ -91,7 +91,7 @@ impl NetDrops {
         ]
     }
 
-    /// All of them.
+    /// Returns their total.
     pub fn total(&self) -> u64 {
         self.by_reason().iter().fold(0, |sum, (_, drops)| sum.saturating_add(*drops))
     }

@@ -94,7 +94,7 @@ pub struct PciFunction {
     pub cost: PciCost,
     /// The guest that it is assigned to: of several, the first one that runs, or else the first one.
     pub owner: Option<String>,
-    /// The number of its isolation group, whose functions have one owner; `None` for bridges, and until all functions
+    /// The number of its isolation group, which has one owner; `None` for bridges, and until all functions
     /// are probed.
     pub group: Option<u32>,
     /// Virtual functions that it can have (SR-IOV); `None` if it can have none, and until all functions are probed.
@@ -105,7 +105,7 @@ pub struct PciFunction {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PciVirtualFunctions {
-    /// How many at most; 0 where it states what cannot be.
+    /// The most that it can have; 0 where it states an impossible number.
     pub total: u16,
     /// Addresses of the first and the last one: segment, bus, device, function.
     pub places: Option<[(u16, u8, u8, u8); 2]>,

@@ -16,7 +16,7 @@ pub struct VcpuPerf {
     pub at_ns: u64,
     /// For how long it has had the CPU on which it is, in nanoseconds.
     pub ran_ns: u64,
-    /// For how long it has wanted it while others had it.
+    /// Time for which it was ready to run while others had the CPU.
     pub waited_ns: u64,
     /// Ticks of the time stamp counter that it has spent in the guest while any of its counters counted, or the host's
     /// did.
@@ -120,7 +120,7 @@ pub enum PerfState {
     Counts,
     /// The guest has stopped it.
     Stopped,
-    /// The guest wants it to, and it stands still: the guest may not count that, or this host cannot.
+    /// The guest has enabled it, and it does not count: the guest may not count that event, or this host cannot.
     NotCounted,
 }
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-/// The most words of samples in a page: they fit a frame whatever they are.
+/// The most words of samples in a page: any values of them fit a frame.
 pub const MAX_PROFILE_WORDS: usize = 768;
 
 /// A page of a profile.
@@ -17,7 +17,7 @@ pub struct ProfilePage {
     pub code: u64,
     /// The time between two samples of a CPU.
     pub period_us: u32,
-    /// Looks so far, at all CPUs together.
+    /// Samples requested so far, of all CPUs together.
     pub asked: u64,
     /// Samples so far for which there was no room.
     pub lost: u64,

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-/// CPUs whose steps a report holds: more would not fit a frame.
+/// CPUs with steps in a report: more would not fit a frame.
 pub const MAX_UPDATE_STEPS: usize = 96;
 
 /// Report of an update, or of a dry run.

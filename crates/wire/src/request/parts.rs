@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What requests are made of.
+//! The parts of requests.
 
 use alloc::string::String;
 

@@ -93,7 +93,7 @@ fn a_damaged_frame_states_both_checksums() {
 }
 
 #[test]
-fn another_version_is_told_from_damage() {
+fn another_version_is_distinguished_from_damage() {
     assert_eq!(decoded(&framed(&[VERSION + 1, 9, 9])), [Err(FrameError::UnknownVersion { found: VERSION + 1 })]);
 }
 
@@ -106,7 +106,7 @@ fn a_whole_frame_without_a_message_is_malformed() {
 }
 
 #[test]
-fn errors_say_what_to_do() {
+fn errors_state_the_remedy() {
     let error = FrameError::UnknownVersion { found: 9 };
     let text = format!("a message of version 9, this side speaks version {VERSION}; use tool and host of one release");
     assert_eq!(error.to_string(), text);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The bytes of version 4.
 //!
-//! When this test fails, the format has changed: raise [`crate::VERSION`], then record the new bytes by
+//! This test fails when the format has changed: raise [`crate::VERSION`], then record the new bytes by
 //! `BLESS=1 cargo test -p wire`.
 
 use std::fmt::Write as _;

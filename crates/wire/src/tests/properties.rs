@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::{decoded, encoded, framed, samples};
 use crate::*;
 
-/// All samples on one stream.
+/// Returns all samples on one stream.
 fn stream() -> Vec<u8> {
     samples::all().iter().flat_map(encoded).collect()
 }
@@ -58,7 +58,7 @@ fn any_flipped_bit_is_noticed() {
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            // A delimiter behind it ends the frame whose own was hit.
+            // A delimiter behind it ends the frame if its own was hit.
             flipped.push(0);
             let found = decoded(&flipped);
             assert!(!found.is_empty() && found.iter().all(Result::is_err), "bit {bit} of {frame:?}: {found:?}");

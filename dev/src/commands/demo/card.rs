@@ -74,7 +74,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn the_longest_silence_after_the_update_began_is_told() {
+    fn the_longest_silence_after_the_update_began_is_reported() {
         let mut arrivals = arrivals(0..=10);
         arrivals.add(25 * MS, 11);
         arrivals.add(26 * MS, 12);

@@ -26,7 +26,10 @@ impl Count {
         if let Some((expected, (number, _))) = expected {
             bail!("the guest counted {number} where {expected} comes next");
         }
-        ensure!(self.beats.len() > before, "the guest did not count on after the update; its last lines say why");
+        ensure!(
+            self.beats.len() > before,
+            "the guest did not count on after the update; its last lines have the reason"
+        );
         let latest = self.beats[before..].iter().map(|(_, late_us)| late_us).max().unwrap_or(&0);
         let last = self.beats.len() - 1;
         Ok(format!(
@@ -55,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_beat_since_is_told() {
+    fn the_latest_beat_since_is_reported() {
         let lines = [
             "heartbeat 0 uptime=1.0 late_us=90000",
             "something else",

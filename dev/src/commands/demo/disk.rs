@@ -51,7 +51,7 @@ impl Disk {
             bail!("the guest's disk does not hold what it wrote: {problem}");
         }
         let (Some(last), Some(after)) = (self.reports.last(), self.reports.get(before..)) else {
-            bail!("the guest has not used its disk; its lines about drivers say why");
+            bail!("the guest has not used its disk; its lines about drivers have the reason");
         };
         let Report { written, verified, wrong, errors, .. } = *last;
         ensure!(wrong == 0 && errors == 0, "of {verified} blocks {wrong} were read back wrong, with {errors} errors");
@@ -93,7 +93,7 @@ mod tests {
     const SECOND: &str = "disk 1 written=160 verified=90 wrong=0 errors=0 slowest_us=2500";
 
     #[test]
-    fn blocks_are_counted_and_the_slowest_access_since_is_told() {
+    fn blocks_are_counted_and_the_slowest_access_since_is_reported() {
         let disk = disk(&["heartbeat 0", FIRST, SECOND]);
         assert_eq!(
             disk.since(1).expect("all is well"),

@@ -14,7 +14,7 @@ const NAMES: [&str; 3] = ["nvme", "virtio_pci", "virtio_net"];
 /// Where a kernel's package keeps its modules.
 const MODULES: &str = "lib/modules";
 
-/// Adds the modules to the initial RAM disk of each guest with functions whose kernel's modules lie beside it. Returns
+/// Adds the modules to the initial RAM disk of each guest with functions and modules beside its kernel. Returns
 /// the folder of their archives.
 ///
 /// # Errors

@@ -44,7 +44,7 @@ fn recipe(cpus: u32) -> Recipe {
     recipe.with(["-icount", "shift=0,sleep=off"].map(Into::into))
 }
 
-/// It runs for ever, whatever it looks like.
+/// It runs for ever, whatever it resembles.
 fn for_ever(name: &str, pmu: Pmu, does: &str) -> Result<Guest> {
     let program = if pmu == Pmu::Off { "hostile" } else { "counters" };
     let guest = tiny(name, program, &format!("do={does}"))?;
@@ -76,21 +76,21 @@ fn guest_ticks(counts: &CpuPerf, guest: u32) -> Result<u64> {
 }
 
 /// The guests' own counters are read between two samples of the host's, and around them: what they have counted
-/// meanwhile is not more than the host says that they ran, and not less.
+/// meanwhile is not more than the host reports that they ran, and not less.
 fn two_guests_and_the_host_count_at_once() -> Result<()> {
     const NAMES: [&str; 2] = ["intel", "amd"];
     let guests = [for_ever(NAMES[0], Pmu::Intel, "count")?, for_ever(NAMES[1], Pmu::Amd, "count")?];
     let mut host = guests.into_iter().fold(recipe(1), Recipe::guest).start()?;
     for name in NAMES {
-        host.guest_says(name, "counters: count: going")?;
+        host.guest_prints(name, "counters: count: going")?;
     }
-    let outer = looks(&mut host, NAMES)?;
+    let outer = samples(&mut host, NAMES)?;
     let before = host.client()?.cpu_figures(0)?;
-    let inner = looks(&mut host, NAMES)?;
+    let inner = samples(&mut host, NAMES)?;
     counts_after(&mut host, 0, before.ticks + SHORT_STRETCH)?;
-    let inner = inner.into_iter().zip(looks(&mut host, NAMES)?);
+    let inner = inner.into_iter().zip(samples(&mut host, NAMES)?);
     let after = host.client()?.cpu_figures(0)?;
-    let outer = outer.into_iter().zip(looks(&mut host, NAMES)?);
+    let outer = outer.into_iter().zip(samples(&mut host, NAMES)?);
     nothing_is_lost(&before)?;
     nothing_is_lost(&after)?;
     let mut exits = 0;
@@ -109,12 +109,12 @@ fn two_guests_and_the_host_count_at_once() -> Result<()> {
     host.powers_off()
 }
 
-/// By the clock: where time is instructions, it leaps while nobody runs.
+/// By the clock: where time is instructions, it leaps while no vCPU runs.
 fn counters_follow_guests() -> Result<()> {
     let guests = [for_ever("first", Pmu::Off, "hang-cli")?, for_ever("second", Pmu::Off, "hang-cli")?];
     let mut host = guests.into_iter().fold(Recipe::new().cpus(2), Recipe::guest).start()?;
     for name in ["first", "second"] {
-        host.guest_says(name, "going")?;
+        host.guest_prints(name, "going")?;
     }
     for cpu in [0, 1] {
         nothing_is_lost(&counts_after(&mut host, cpu, SHORT_STRETCH)?)?;
@@ -129,7 +129,7 @@ fn counters_follow_guests() -> Result<()> {
         }
     };
     ensure!(refusal.reason.contains("CPU 1 is not online"), "{refusal:?}");
-    // Counters that nobody has asked for meanwhile have begun again; so have these guests' ticks.
+    // Counters that no client has asked for meanwhile have begun again; so have these guests' ticks.
     let both = guests_grow(&mut host, 2)?;
     nothing_is_lost(&both)?;
     host.order(RequestBody::VmPause { name: "first".to_owned() })?;
@@ -157,11 +157,11 @@ fn guests_grow(host: &mut Host, count: u32) -> Result<CpuPerf> {
     }
 }
 
-fn looks(host: &mut Host, names: [&str; 2]) -> Result<Vec<VcpuPerf>> {
+fn samples(host: &mut Host, names: [&str; 2]) -> Result<Vec<VcpuPerf>> {
     names.iter().map(|name| host.client()?.figures(name, 0)).collect()
 }
 
-/// Returns what a guest's counter has counted between two looks.
+/// Returns what a guest's counter has counted between two samples.
 fn counted((before, after): &(VcpuPerf, VcpuPerf)) -> Result<u64> {
     let value = |perf: &VcpuPerf| perf.counters.first().map(|counter| counter.value).context("it has no counter");
     Ok(value(after)? - value(before)?)
@@ -176,13 +176,13 @@ fn beside_a_storm(pmu: Pmu, way: &str) -> Result<()> {
 }
 
 /// A guest that only computes gets what is its own, whatever the other one does with its counters.
-fn neighbour_has_its_share(other: Guest, says: &str) -> Result<()> {
+fn neighbour_has_its_share(other: Guest, text: &str) -> Result<()> {
     let good = tiny("good", "counters", "do=compute")?;
     let good = Guest { on_panic: OnPanic::Ignore, hung_s: 0, ..good };
     let mut host = recipe(1).guest(good).guest(other).start()?;
     host.limit(Duration::from_secs(240));
-    host.guest_says("good", "counters: compute: going")?;
-    host.guest_says("other", says)?;
+    host.guest_prints("good", "counters: compute: going")?;
+    host.guest_prints("other", text)?;
     let before = host.client()?.cpu_figures(0)?;
     let after = counts_after(&mut host, 0, before.ticks + STRETCH)?;
     nothing_is_lost(&after)?;

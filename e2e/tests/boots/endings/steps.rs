@@ -14,7 +14,7 @@ use super::{END, GUESTS};
 use crate::Rule;
 
 pub const RULES: &[Rule] = &[
-    ("a_host_of_whose_end_every_step_fails_stops_its_guests_and_ends", every_step_fails),
+    ("a_host_that_fails_each_step_of_its_end_stops_its_guests_and_ends", every_step_fails),
     ("a_step_of_the_end_that_hangs_costs_that_step", || costs_one_step("hang", &STEPS[1], &HALTS)),
     ("a_host_that_cannot_rest_is_reset_all_the_same", || costs_one_step("exception", &STEPS[6], &REBOOTS)),
 ];
@@ -37,15 +37,15 @@ struct Step {
 enum Lost {
     Report,
     /// The way in which each other CPU was stopped.
-    RollCall,
+    StopReport,
     Epitaph,
     /// Keys and requests.
     Service,
 }
 
 const STEPS: [Step; 7] = [
-    Step { word: "stop", name: "stopping the other CPUs", lost: &[Lost::RollCall] },
-    Step { word: "report", name: "the report", lost: &[Lost::Report, Lost::RollCall] },
+    Step { word: "stop", name: "stopping the other CPUs", lost: &[Lost::StopReport] },
+    Step { word: "report", name: "the report", lost: &[Lost::Report, Lost::StopReport] },
     Step { word: "epitaph", name: "writing the epitaph", lost: &[Lost::Epitaph] },
     Step { word: "flush", name: "printing the rest of the log", lost: &[] },
     Step { word: "last-words", name: "the control channel's last words", lost: &[] },
@@ -98,19 +98,19 @@ fn costs_one_step(fault: &str, step: &Step, action: &Action) -> Result<()> {
         "exception" => "exception 14 #PF page fault",
         _ => "it does not come to its end",
     };
-    host.says(&[&format!("{} failed: ", step.name), why, "; the end goes on"])?;
+    host.logs(&[&format!("{} failed: ", step.name), why, "; the end goes on"])?;
     if !step.lost.contains(&Lost::Report) {
-        host.says(&["panic on CPU 0: self-test, as asked"])?;
-        host.says(&[END])?;
+        host.logs(&["panic on CPU 0: self-test, as asked"])?;
+        host.logs(&[END])?;
     }
-    let is_named = host.seen.host_said(&["CPU 1: stopped"]);
-    ensure!(is_named != step.lost.contains(&Lost::RollCall), "{}", host.seen);
+    let is_named = host.seen.host_logged(&["CPU 1: stopped"]);
+    ensure!(is_named != step.lost.contains(&Lost::StopReport), "{}", host.seen);
     (action.happens)(host, step)
 }
 
 /// Every CPU sleeps, no guest goes on, and the log can be read.
 fn halts(mut host: Host, step: &Step) -> Result<()> {
-    // What was on its way may still come.
+    // Output on its way may still come.
     host.listen(Duration::from_millis(500));
     let beats = |host: &Host| GUESTS.iter().map(|name| host.seen.heartbeats(name).len()).sum::<usize>();
     let (before, time) = (beats(&host), CpuTime::of(host.pid())?);
@@ -135,7 +135,7 @@ fn exits(mut host: Host) -> Result<()> {
 /// The next host is up, and knows of the end unless that was lost.
 fn reboots(mut host: Host, step: &Step) -> Result<()> {
     host.wait("the next host", |seen| seen.host.iter().filter(|line| line.contains("CPUs: 2 online")).count() == 2)?;
-    let knows = host.seen.host_said(&["before this host: panic on CPU 0: self-test, as asked"]);
+    let knows = host.seen.host_logged(&["before this host: panic on CPU 0: self-test, as asked"]);
     ensure!(knows != step.lost.contains(&Lost::Epitaph), "{}", host.seen);
     Ok(())
 }
@@ -146,7 +146,7 @@ fn every_step_fails() -> Result<()> {
     let mut host = host_that_fails(&all, "exit")?;
     let ending = host.ending()?;
     ensure!(ending == Ending::Panicked, "{ending}:\n{}", host.seen);
-    let said: Vec<_> = host.seen.host.iter().filter(|line| line.contains("the end goes on")).collect();
-    ensure!(matches!(said[..], [line] if line.contains(STEPS[0].name)), "{said:#?}");
+    let lines: Vec<_> = host.seen.host.iter().filter(|line| line.contains("the end goes on")).collect();
+    ensure!(matches!(lines[..], [line] if line.contains(STEPS[0].name)), "{lines:#?}");
     Ok(())
 }

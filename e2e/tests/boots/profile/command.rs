@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use e2e::place::built;
-use e2e::tool::{Operator, Said};
+use e2e::tool::{Operator, Outcome};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use serde_json::Value;
 
 use super::Rule;
 
 pub const RULES: &[Rule] = &[
-    ("the_command_draws_folds_and_tells_json_of_a_host_under_load", all_forms_tell_of_a_busy_host),
+    ("the_command_draws_folds_and_prints_json_of_a_host_under_load", all_forms_show_a_busy_host),
     ("the_command_refuses_names_of_another_build", names_of_another_build_are_refused),
-    ("the_command_tells_what_it_has_when_an_update_ends_the_profile", an_update_leaves_what_there_is),
-    ("counts_that_an_update_comes_between_are_not_told", counts_across_an_update_are_not_told),
+    ("the_command_prints_what_it_has_when_an_update_ends_the_profile", an_update_leaves_what_there_is),
+    ("counts_that_an_update_interrupts_are_not_reported", counts_across_an_update_are_not_reported),
 ];
 
 const GUESTS: [&str; 2] = ["watch-intel", "watch-amd"];
@@ -40,7 +40,7 @@ fn busy_host() -> Result<Operator> {
     };
     let host = "[host]\ncpus = 2\nmemory = \"512MiB\"\nwhen_done = \"stay\"\n";
     let operator = Operator::with(&[host, &guest(GUESTS[0], "intel"), &guest(GUESTS[1], "amd")].concat())?;
-    operator.says(&["up", "host.toml", "--detach"])?.well()?;
+    operator.run(&["up", "host.toml", "--detach"])?.well()?;
     for name in GUESTS {
         counters_agree(&operator, name)?;
     }
@@ -58,25 +58,25 @@ fn goes_down(operator: &Operator) -> Result<()> {
     for name in GUESTS {
         counters_agree(operator, name)?;
     }
-    operator.says(&["down", "--yes"])?.well().map(drop)
+    operator.run(&["down", "--yes"])?.well().map(drop)
 }
 
-fn is_refused(said: &Said, parts: &[&str]) -> Result<()> {
-    ensure!(matches!(said.status, Some(1 | 4)) && said.out.is_empty(), "not refused: {said:?}");
-    ensure!(parts.iter().all(|part| said.err.contains(part)), "no {parts:?}: {said:?}");
+fn is_refused(output: &Outcome, parts: &[&str]) -> Result<()> {
+    ensure!(matches!(output.status, Some(1 | 4)) && output.out.is_empty(), "not refused: {output:?}");
+    ensure!(parts.iter().all(|part| output.err.contains(part)), "no {parts:?}: {output:?}");
     Ok(())
 }
 
-fn all_forms_tell_of_a_busy_host() -> Result<()> {
+fn all_forms_show_a_busy_host() -> Result<()> {
     let operator = busy_host()?;
     folded_lines_name_guests_and_functions(&operator)?;
-    json_counts_each_look_once(&operator)?;
+    json_counts_each_sample_once(&operator)?;
     the_picture_and_the_list_agree(&operator)?;
     for (argument, value) in
         [("--hz", "0"), ("--hz", "1001"), ("--seconds", "soon"), ("--seconds", "0"), ("--seconds", "-1")]
     {
-        let said = operator.says(&["perf", &format!("{argument}={value}")])?;
-        ensure!(said.status == Some(2) && said.err.contains(argument), "{said:?}");
+        let output = operator.run(&["perf", &format!("{argument}={value}")])?;
+        ensure!(output.status == Some(2) && output.err.contains(argument), "{output:?}");
     }
     goes_down(&operator)
 }
@@ -84,7 +84,7 @@ fn all_forms_tell_of_a_busy_host() -> Result<()> {
 fn folded_lines_name_guests_and_functions(operator: &Operator) -> Result<()> {
     let mut all = String::new();
     for _ in 0..ROUNDS {
-        all += &operator.says(&["perf", "--seconds", "1", "--folded"])?.well()?;
+        all += &operator.run(&["perf", "--seconds", "1", "--folded"])?.well()?;
         if ["guest watch-intel ", "guest watch-amd ", ";", "Machine"].iter().all(|part| all.contains(part)) {
             break;
         }
@@ -101,35 +101,35 @@ fn folded_lines_name_guests_and_functions(operator: &Operator) -> Result<()> {
 }
 
 /// It takes the time that it was shown, and no CPU is checked more often than was wanted.
-fn json_counts_each_look_once(operator: &Operator) -> Result<()> {
+fn json_counts_each_sample_once(operator: &Operator) -> Result<()> {
     const HZ: u64 = 50;
     let begin = Instant::now();
-    let said = operator.says(&["perf", "--seconds", "1.5", "--hz", "50", "--json"])?.well()?;
+    let output = operator.run(&["perf", "--seconds", "1.5", "--hz", "50", "--json"])?.well()?;
     let took = begin.elapsed();
     ensure!(took >= Duration::from_millis(1500), "it took {took:?}");
-    let profile: Value = serde_json::from_str(&said)?;
-    let number = |name: &str| profile[name].as_u64().with_context(|| format!("no {name}: {said}"));
+    let profile: Value = serde_json::from_str(&output)?;
+    let number = |name: &str| profile[name].as_u64().with_context(|| format!("no {name}: {output}"));
     let stacks = profile["stacks"].as_array().context("no stacks")?;
     let samples = stacks.iter().map(|stack| stack["samples"].as_u64().unwrap_or(0)).sum::<u64>();
-    ensure!(stacks.iter().all(|stack| stack["frames"].as_array().is_some_and(|frames| !frames.is_empty())), "{said}");
-    ensure!((number("samples")?, number("period_us")?) == (samples, 1_000_000 / HZ), "{said}");
-    ensure!(samples > 0 && samples + number("lost")? <= number("asked")?, "{said}");
+    ensure!(stacks.iter().all(|stack| stack["frames"].as_array().is_some_and(|frames| !frames.is_empty())), "{output}");
+    ensure!((number("samples")?, number("period_us")?) == (samples, 1_000_000 / HZ), "{output}");
+    ensure!(samples > 0 && samples + number("lost")? <= number("asked")?, "{output}");
     let most = 2 * HZ * (took.as_secs() + 2);
-    ensure!(number("asked")? <= most && profile["cut_short"].is_null(), "of {most} at the most: {said}");
+    ensure!(number("asked")? <= most && profile["cut_short"].is_null(), "of {most} at the most: {output}");
     Ok(())
 }
 
 fn the_picture_and_the_list_agree(operator: &Operator) -> Result<()> {
-    let said = operator.says(&["perf", "--seconds", "1", "--output", "taken.svg"])?.well()?;
-    let (head, list) = said.split_once('\n').context("one line")?;
+    let output = operator.run(&["perf", "--seconds", "1", "--output", "taken.svg"])?.well()?;
+    let (head, list) = output.split_once('\n').context("one line")?;
     let samples = head.split(' ').next().unwrap_or_default();
     ensure!(samples.parse::<u64>().is_ok_and(|count| count > 0) && head.ends_with("taken.svg"), "{head}");
-    ensure!(list.lines().count() > 0 && list.lines().all(|line| line.contains(" %  ")), "{said}");
+    ensure!(list.lines().count() > 0 && list.lines().all(|line| line.contains(" %  ")), "{output}");
     let picture = fs::read_to_string(operator.folder().join("taken.svg"))?;
     ensure!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"), "{picture}");
     ensure!(picture.contains(&format!("Baton: {samples} samples, one each 10101 ")), "{head}: {picture}");
     // Without a name it has the usual one.
-    operator.says(&["perf", "--seconds", "0.1"])?.well()?;
+    operator.run(&["perf", "--seconds", "0.1"])?.well()?;
     ensure!(operator.folder().join("baton.svg").is_file(), "there is no baton.svg");
     Ok(())
 }
@@ -141,16 +141,16 @@ fn names_of_another_build_are_refused() -> Result<()> {
     let (running, changed) = of_another_build(&built("baton.debug.elf")?, &other)?;
     let asked = ["perf", "--seconds", LONG_S, "--image", "other.elf"];
     for form in [&["--folded"][..], &["--json"], &["--output", "other.svg"]] {
-        let said = operator.says(&[&asked, form].concat())?;
-        is_refused(&said, &[&running, &changed, "other.elf", "--image"])?;
+        let output = operator.run(&[&asked, form].concat())?;
+        is_refused(&output, &[&running, &changed, "other.elf", "--image"])?;
     }
     ensure!(!operator.folder().join("other.svg").exists(), "it has drawn a picture");
     // The image as it is loaded has no symbols.
     fs::copy(built("baton.elf")?, operator.folder().join("bare.elf"))?;
-    let said = operator.says(&["perf", "--seconds", LONG_S, "--image", "bare.elf"])?;
-    is_refused(&said, &[&running, "bare.elf is without symbols"])?;
-    is_refused(&operator.says(&["perf", "--image", "host.toml"])?, &["host.toml", "name an ELF image"])?;
-    let taken = operator.says(&["perf", "--seconds", "0.5", "--folded", "--image", &running_image()?])?;
+    let output = operator.run(&["perf", "--seconds", LONG_S, "--image", "bare.elf"])?;
+    is_refused(&output, &[&running, "bare.elf is without symbols"])?;
+    is_refused(&operator.run(&["perf", "--image", "host.toml"])?, &["host.toml", "name an ELF image"])?;
+    let taken = operator.run(&["perf", "--seconds", "0.5", "--folded", "--image", &running_image()?])?;
     ensure!(!taken.well()?.is_empty(), "the right names are not taken");
     goes_down(&operator)
 }
@@ -179,55 +179,55 @@ fn of_another_build(image: &Path, copy: &PathBuf) -> Result<(String, String)> {
 /// One that is being taken keeps others out; an update ends it, and what it has by then is reported.
 fn an_update_leaves_what_there_is() -> Result<()> {
     let operator = busy_host()?;
-    let taken = std::thread::scope(|scope| -> Result<Said> {
+    let taken = std::thread::scope(|scope| -> Result<Outcome> {
         let long = scope.spawn(|| long_one(&operator));
         let end = Instant::now() + LIMIT;
         loop {
-            let said = operator.says(&["perf", "--seconds", "0.01", "--folded"])?;
-            if is_kept_out(&said) {
-                is_refused(&said, &["ask again when it is over"])?;
+            let output = operator.run(&["perf", "--seconds", "0.01", "--folded"])?;
+            if is_kept_out(&output) {
+                is_refused(&output, &["ask again when it is over"])?;
                 break;
             }
-            said.well()?;
+            output.well()?;
             ensure!(Instant::now() < end && !long.is_finished(), "the long one has not begun");
         }
-        operator.says(&["update"])?.well()?;
+        operator.run(&["update"])?.well()?;
         long.join().ok().context("it panicked")?
     })?;
     ensure!(taken.err.contains("the profile ended before its time: the profile is over"), "{taken:?}");
     let profile: Value = serde_json::from_str(&taken.well()?)?;
     ensure!(profile["cut_short"].is_string() && profile["stacks"].is_array(), "{profile}");
     // The next image is the same build: its profiles have names at once.
-    operator.says(&["perf", "--seconds", "0.5", "--folded"])?.well()?;
+    operator.run(&["perf", "--seconds", "0.5", "--folded"])?.well()?;
     goes_down(&operator)
 }
 
 /// As soon as no other is being taken.
-fn long_one(operator: &Operator) -> Result<Said> {
+fn long_one(operator: &Operator) -> Result<Outcome> {
     let end = Instant::now() + LIMIT;
     loop {
-        let said = operator.says(&["perf", "--seconds", LONG_S, "--json"])?;
-        if !is_kept_out(&said) || Instant::now() > end {
-            return Ok(said);
+        let output = operator.run(&["perf", "--seconds", LONG_S, "--json"])?;
+        if !is_kept_out(&output) || Instant::now() > end {
+            return Ok(output);
         }
     }
 }
 
-fn is_kept_out(said: &Said) -> bool {
-    said.err.contains("a profile is being taken")
+fn is_kept_out(output: &Outcome) -> bool {
+    output.err.contains("a profile is being taken")
 }
 
 /// The next image's counters begin at zero.
-fn counts_across_an_update_are_not_told() -> Result<()> {
+fn counts_across_an_update_are_not_reported() -> Result<()> {
     let operator = busy_host()?;
-    let taken = std::thread::scope(|scope| -> Result<Said> {
-        let counts = scope.spawn(|| operator.says(&["perf", "stat", "--seconds", LONG_S, "--json"]));
-        // Its first look is over before an update can be.
-        operator.says(&["update"])?.well()?;
+    let taken = std::thread::scope(|scope| -> Result<Outcome> {
+        let counts = scope.spawn(|| operator.run(&["perf", "stat", "--seconds", LONG_S, "--json"]));
+        // Its first request is over before an update can be.
+        operator.run(&["update"])?.well()?;
         counts.join().ok().context("it panicked")?
     })?;
     is_refused(&taken, &["the counters of CPU 0 were reset", "ask again"])?;
-    let again = operator.says(&["perf", "stat", "--json"])?.well()?;
+    let again = operator.run(&["perf", "stat", "--json"])?.well()?;
     ensure!(again.lines().count() == 2, "not a line for each CPU: {again}");
     goes_down(&operator)
 }

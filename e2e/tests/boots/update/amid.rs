@@ -28,23 +28,23 @@ pub const RULES: &[Rule] = &[
 /// Moments at which a client dies, in milliseconds after its request; and by a line of the host's, once that has been
 /// reported.
 const MOMENTS: &[Moment] = &[
-    Moment::Said("whole ("),
+    Moment::Logged("whole ("),
     Moment::Later(100),
     Moment::Later(200),
     Moment::Later(400),
-    Moment::Said("the last one back"),
+    Moment::Logged("the last one back"),
 ];
 
 /// Emulated CPUs waited for cores.
 const TOO_LONG: &str = "waited too long";
 
 /// Returns whether the host's log reports this behind its first `heard` lines.
-fn has_said(seen: &Transcript, heard: usize, part: &str) -> bool {
+fn has_logged(seen: &Transcript, heard: usize, part: &str) -> bool {
     seen.host.iter().skip(heard).any(|line| line.contains(part))
 }
 
 enum Moment {
-    Said(&'static str),
+    Logged(&'static str),
     Later(u64),
 }
 
@@ -58,9 +58,9 @@ fn clients_die_while_it_is_made() -> Result<()> {
         let mut client = host.client()?;
         client.send(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
         match moment {
-            Moment::Said(part) => {
-                // Where CPUs waited too long for cores, the new image says nothing.
-                host.wait(part, |seen| has_said(seen, heard, part) || has_said(seen, heard, TOO_LONG))?;
+            Moment::Logged(part) => {
+                // Where CPUs waited too long for cores, the new image does not log it.
+                host.wait(part, |seen| has_logged(seen, heard, part) || has_logged(seen, heard, TOO_LONG))?;
             }
             Moment::Later(ms) => host.listen(Duration::from_millis(*ms)),
         }
@@ -72,12 +72,12 @@ fn clients_die_while_it_is_made() -> Result<()> {
     host.powers_off()
 }
 
-/// Waits for the end of an update that nobody waits for; the image that runs then.
+/// Waits for the end of an update without a waiting client; the image that runs then.
 fn ends_at(host: &mut Host, generation: u64, heard: usize) -> Result<u64> {
     for _ in 0..ATTEMPTS * 100 {
         host.listen(Duration::from_millis(100));
         let now = host.client()?.info()?.generation;
-        if now > generation || has_said(&host.seen, heard, TOO_LONG) {
+        if now > generation || has_logged(&host.seen, heard, TOO_LONG) {
             ensure!(now - generation <= 1, "{now} follows {generation}");
             return Ok(now);
         }
@@ -138,7 +138,7 @@ fn panics_again_and_again(patience: u32) -> Result<()> {
     let panics = Guest { on_panic: OnPanic::Reset, hung_s: 0, ..program(A, kernel) };
     let watcher = Guest { vcpus: 2, ..tiny(B, "keeper", "seed=2 cpus=2 do=fresh,watch")? };
     let mut host = Recipe::new().options("tsc=skip").guest(panics).guest(watcher).start()?;
-    host.guest_says(B, "keeper: watch: 2:")?;
+    host.guest_prints(B, "keeper: watch: 2:")?;
     let (mut asked, mut made) = (0, 0);
     while asked < ATTEMPTS || (patience != AT_ONCE && made == 0) {
         asked += 1;

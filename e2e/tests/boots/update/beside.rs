@@ -53,7 +53,7 @@ fn nothing_else_changes_the_host() -> Result<()> {
     are_stained(&mut host)?;
     let answer = update_beside(&mut host)?;
     // The image has been checked, and prepares itself for some hundred milliseconds.
-    host.says(&["whole ("])?;
+    host.logs(&["whole ("])?;
     for change in [RequestBody::CpuOffline { index: 1 }, RequestBody::Restart] {
         let refusal = host.refusal(change)?;
         ensure!(refusal.reason.contains("an update is under way"), "{refusal:?}");

@@ -19,7 +19,7 @@ use crate::Rule;
 
 pub const RULES: &[Rule] = &[
     ("a_confirmed_update_stays", a_confirmed_update_stays),
-    ("an_update_that_nobody_confirms_returns_under_running_guests", one_that_nobody_confirms_returns),
+    ("an_update_without_confirmation_returns_under_running_guests", one_without_confirmation_returns),
     ("an_image_that_breaks_its_control_line_undoes_itself", one_that_breaks_its_line_undoes_itself),
     ("a_host_that_cannot_return_reports_why_and_stays", one_that_cannot_return_stays),
     ("an_image_that_would_not_return_is_refused", one_that_would_not_return_is_refused),
@@ -71,7 +71,7 @@ fn a_confirmed_update_stays() -> Result<()> {
 }
 
 /// To an image that calls itself another version, and back.
-fn one_that_nobody_confirms_returns() -> Result<()> {
+fn one_without_confirmation_returns() -> Result<()> {
     let mut host = two_keepers()?.start()?;
     are_stained(&mut host)?;
     let file = sealed(of_version(std::fs::read(built("baton.elf")?)?, OTHER_VERSION)?);
@@ -139,7 +139,7 @@ fn one_that_would_not_return_is_refused() -> Result<()> {
     image[at..at + 4].copy_from_slice(&(Kind::Deadline as u32 - 1).to_le_bytes());
     let mut host = two_keepers()?.start()?;
     are_stained(&mut host)?;
-    host.says(&["functions probed"])?;
+    host.logs(&["functions probed"])?;
     host.upload(UploadKind::Image, &sealed(image))?;
     let free = host.client()?.info()?.memory_free_bytes;
     let refusal = host.refusal(order(UpdateBy::Upload, AMPLE_S))?;
@@ -151,14 +151,14 @@ fn one_that_would_not_return_is_refused() -> Result<()> {
 
 fn the_tool_confirms() -> Result<()> {
     let operator = Operator::new("heartbeat:100")?;
-    operator.says(&["up", "--detach", "host.toml"])?.well()?;
-    let out = operator.says(&["update", "--confirm-within", "60"])?.well()?;
+    operator.run(&["up", "--detach", "host.toml"])?.well()?;
+    let out = operator.run(&["update", "--confirm-within", "60"])?.well()?;
     ensure!(out.contains("generation   2 (") && out.contains("confirmed    the new image was reached"), "{out}");
-    let events = operator.says(&["events"])?.well()?;
+    let events = operator.run(&["events"])?.well()?;
     ensure!(events.contains("update to generation 2 confirmed"), "{events}");
-    operator.says(&["update", "--previous", "--confirm-within", "60", "--no-confirm"])?.well()?;
-    let out = operator.says(&["confirm"])?.well()?;
+    operator.run(&["update", "--previous", "--confirm-within", "60", "--no-confirm"])?.well()?;
+    let out = operator.run(&["confirm"])?.well()?;
     ensure!(out.contains("stays with generation 3"), "{out}");
-    operator.says(&["down", "--yes"])?.well()?;
+    operator.run(&["down", "--yes"])?.well()?;
     Ok(())
 }

@@ -22,8 +22,8 @@ pub const RULES: &[Rule] = &[
     ("an_image_that_hangs_on_all_cpus_in_the_blackout_is_left_again", || are_left(&ONCE, ON_ALL)),
     ("one_cpu_alone_comes_back_from_an_image_that_fails", || are_left(&Plan { cpus: 1, ..ONCE }, ALONE)),
     ("nmis_at_every_point_of_the_way_there_and_back_are_survived", nmis_on_the_way_are_survived),
-    ("the_operator_says_how_long_a_blackout_may_last", the_operator_says_how_long),
-    ("the_tool_says_why_an_update_was_rolled_back", the_tool_says_why),
+    ("the_operator_limits_a_blackout", the_operator_sets_the_limit),
+    ("the_tool_reports_why_an_update_was_rolled_back", the_tool_reports_why),
 ];
 
 /// For the long suite: each fault again and again, with the usual limit.
@@ -90,7 +90,7 @@ const IN_THE_BLACKOUT: &[Fault] = &[
     ("panic:meet", &["self-test"]),
     ("hang:meet", &["waited too long"]),
 ];
-/// Nobody is left to check the time: the watchdog is.
+/// No CPU is left to check the time; the watchdog is.
 const ON_ALL: &[Fault] = &[("freeze:arrive", &["hangs"]), ("freeze:restore", &["hangs"])];
 const ALONE: &[Fault] = &[
     ("freeze:arrive", &["hangs"]),
@@ -100,8 +100,8 @@ const ALONE: &[Fault] = &[
     ("exception:meet", &["#PF page fault", "0xdead0000"]),
 ];
 
-/// Two guests on a host whose next image fails so, and the memory that is free. The host is the one that operators run,
-/// but where its own CPUs are to wait on their way.
+/// Two guests on a host with a next image that fails so, and the memory that is free. The host is the one that
+/// operators run, but where its own CPUs are to wait on their way.
 fn host_with(plan: &Plan, fault: &str) -> Result<(Host, u64)> {
     let options = format!("tsc=skip selftest=update:{fault} {}", plan.options);
     let recipe = two_keepers()?.on(plan.emulator).cpus(plan.cpus).options(&options).next_with_fault_points();
@@ -129,7 +129,7 @@ fn are_dropped(faults: &[Fault], are_dry_runs: &[bool]) -> Result<()> {
     Ok(())
 }
 
-/// Whatever the new image does in the blackout, the old one has the guests back, and says why.
+/// Whatever the new image does in the blackout, the old one has the guests back, and logs the reason.
 fn are_left(plan: &Plan, faults: &[Fault]) -> Result<()> {
     for (fault, parts) in faults {
         let (mut host, free) = host_with(plan, fault)?;
@@ -155,8 +155,8 @@ fn are_left(plan: &Plan, faults: &[Fault]) -> Result<()> {
 /// Most rounds through all fault points until an NMI has come at each of them: as a rule one.
 const ROUNDS: usize = 5;
 
-/// The last CPU comes back at once, and brings the others back by an NMI each 500 us, while they wait at one point of
-/// their way.
+/// The last CPU comes back at once, and makes the others come back by an NMI each 500 us, while they wait at one point
+/// of their way.
 fn nmis_on_the_way_are_survived() -> Result<()> {
     let (mut host, free) = host_with(&Plan { cpus: 3, ..OFTEN }, "panic:arrive,update:wait:each")?;
     let mut missing: BTreeSet<&str> = SelfTest::UPDATE_POINTS.into();
@@ -180,7 +180,7 @@ fn nmis_on_the_way_are_survived() -> Result<()> {
 }
 
 /// The time after which all were back is in the reason: no sooner than was reported.
-fn the_operator_says_how_long() -> Result<()> {
+fn the_operator_sets_the_limit() -> Result<()> {
     const LIMIT_MS: u64 = 600;
     let (mut host, _) = host_with(&Plan { options: "update-limit=600", ..ONCE }, "hang:meet")?;
     let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle })?;
@@ -192,13 +192,13 @@ fn the_operator_says_how_long() -> Result<()> {
     host.powers_off()
 }
 
-fn the_tool_says_why() -> Result<()> {
+fn the_tool_reports_why() -> Result<()> {
     let operator = Operator::new("heartbeat:100")?.with_fault_points();
-    operator.says(&["up", "--detach", "--append", "selftest=update:panic:restore", "host.toml"])?.well()?;
-    let said = operator.says(&["update"])?;
-    ensure!(said.status.is_some_and(|status| status != 0) && said.err.contains("rolled back"), "{said:?}");
-    let info = operator.says(&["info"])?.well()?;
+    operator.run(&["up", "--detach", "--append", "selftest=update:panic:restore", "host.toml"])?.well()?;
+    let output = operator.run(&["update"])?;
+    ensure!(output.status.is_some_and(|status| status != 0) && output.err.contains("rolled back"), "{output:?}");
+    let info = operator.run(&["info"])?.well()?;
     ensure!(info.contains("generation   1\n"), "{info}");
-    operator.says(&["down", "--yes"])?.well()?;
+    operator.run(&["down", "--yes"])?.well()?;
     Ok(())
 }

@@ -24,8 +24,8 @@ fn refuses(host: &mut Host, file: &[u8], parts: &[&str]) -> Result<()> {
         Ok(()) => host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Upload })?,
         Err(error) => error.downcast::<Refusal>()?,
     };
-    let told = format!("{}; {}", refusal.reason, refusal.hint);
-    ensure!(parts.iter().all(|part| told.contains(part)), "{told}");
+    let text = format!("{}; {}", refusal.reason, refusal.hint);
+    ensure!(parts.iter().all(|part| text.contains(part)), "{text}");
     host.order(RequestBody::UploadDrop)
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A Linux guest whose CPUs are all busy goes through updates, and notices nothing but time.
+//! A Linux guest with all its CPUs busy goes through updates, and notices nothing but time.
 
 use std::time::Duration;
 
@@ -25,14 +25,14 @@ const NAME: &str = "eight";
 const CPUS: u32 = 8;
 const UPDATES: u64 = 3;
 
-/// No clock goes back, no word is wrong, nothing stands still for good, and the kernel says nothing that it had not
+/// No clock goes back, no word is wrong, nothing stands still for good, and the kernel prints nothing that it had not
 /// reported before.
 fn eight_busy_cpus_notice_nothing() -> Result<()> {
     let guest = Guest { vcpus: CPUS, ..linux(NAME, Kernel::Default, "churn:500")? };
     let recipe = Recipe { memory: Size::mebibytes(1024), ..Recipe::new().options("tsc=skip").guest(guest) };
     let mut host = recipe.start()?;
     host.allow(BOOT_LIMIT + Duration::from_secs(60));
-    host.guest_says(NAME, &format!("CPUs        {CPUS} ("))?;
+    host.guest_prints(NAME, &format!("CPUs        {CPUS} ("))?;
     churns_on(&mut host)?;
     let before = complaints(&host).len();
     for generation in 2..2 + UPDATES {
@@ -85,11 +85,11 @@ const BUSY: &str = "busy";
 /// Linux's unit of stolen time, and the interval at which it reads it.
 const TICK_MS: u64 = 10;
 
-/// A guest whose one CPU always wants to run, with a shell.
+/// A guest with one CPU that always wants to run, with a shell.
 fn busy_guest(recipe: Recipe) -> Result<Host> {
     let mut host = recipe.linux(BUSY, "shell")?.start()?;
-    host.guest_says(BUSY, "a shell; 'exit' ends it")?;
-    host.guest_says(BUSY, "# ")?;
+    host.guest_prints(BUSY, "a shell; 'exit' ends it")?;
+    host.guest_prints(BUSY, "# ")?;
     host.types(BUSY, "while :; do :; done &\n")?;
     Ok(host)
 }
@@ -98,12 +98,12 @@ fn busy_guest(recipe: Recipe) -> Result<Host> {
 fn stolen_ms(host: &mut Host, question: u32) -> Result<u64> {
     host.types(BUSY, &format!("read a b c d e f g h i j < /proc/stat; echo answer {question} is $i.\n"))?;
     let words = format!("answer {question} is ");
-    let told = |console: &str| {
+    let stolen = |console: &str| {
         let answers = console.split(&words).skip(1).filter_map(|rest| rest.split_once('.'));
         answers.filter_map(|(number, _)| number.parse::<u64>().ok()).last()
     };
-    host.wait("what was stolen", |seen| told(&seen.console(BUSY)).is_some())?;
-    Ok(told(&host.seen.console(BUSY)).context("an answer")? * TICK_MS)
+    host.wait("what was stolen", |seen| stolen(&seen.console(BUSY)).is_some())?;
+    Ok(stolen(&host.seen.console(BUSY)).context("an answer")? * TICK_MS)
 }
 
 fn the_blackout_is_stolen_time() -> Result<()> {

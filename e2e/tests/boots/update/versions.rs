@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Images that speak different hand-over versions replace each other. An image of old is played by one whose note is
+//! Images that speak different hand-over versions replace each other. An old image is played by one with a note that is
 //! cut down: it reads and writes what its note states, and nothing newer.
 
 use std::path::Path;
@@ -41,8 +41,8 @@ fn speaking(oldest: u32, newest: u32) -> Result<Vec<u8>> {
 }
 
 /// The record that the running image read was of this version.
-fn was_told(host: &mut Host, generation: u64, version: u32) -> Result<()> {
-    host.says(&[&format!("generation {generation}, handed over by"), &format!(", in version {version}")])?;
+fn is_handed_over_in(host: &mut Host, generation: u64, version: u32) -> Result<()> {
+    host.logs(&[&format!("generation {generation}, handed over by"), &format!(", in version {version}")])?;
     both_go_on(host)
 }
 
@@ -52,11 +52,11 @@ fn an_image_of_old_is_gone_to_and_left() -> Result<()> {
     let mut host = with_old_image(folder.path())?;
     send_image(&mut host, &speaking(OLDEST_VERSION, VERSION)?)?;
     update_by(&mut host, UpdateBy::Upload)?;
-    was_told(&mut host, 3, OLDEST_VERSION)?;
+    is_handed_over_in(&mut host, 3, OLDEST_VERSION)?;
     update_by(&mut host, UpdateBy::Previous)?;
-    was_told(&mut host, 4, OLDEST_VERSION)?;
+    is_handed_over_in(&mut host, 4, OLDEST_VERSION)?;
     update_by(&mut host, UpdateBy::Previous)?;
-    was_told(&mut host, 5, OLDEST_VERSION)?;
+    is_handed_over_in(&mut host, 5, OLDEST_VERSION)?;
     host.powers_off()
 }
 
@@ -67,7 +67,7 @@ fn with_old_image(folder: &Path) -> Result<Host> {
     let mut host = Recipe { image: Image::File(path), ..two_keepers()? }.start()?;
     are_stained(&mut host)?;
     update(&mut host)?;
-    was_told(&mut host, 2, OLDEST_VERSION)?;
+    is_handed_over_in(&mut host, 2, OLDEST_VERSION)?;
     Ok(host)
 }
 
@@ -75,7 +75,7 @@ fn images_of_now_speak_the_newest_version() -> Result<()> {
     let mut host = two_keepers()?.start()?;
     are_stained(&mut host)?;
     update(&mut host)?;
-    was_told(&mut host, 2, VERSION)?;
+    is_handed_over_in(&mut host, 2, VERSION)?;
     host.powers_off()
 }
 

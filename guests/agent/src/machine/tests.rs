@@ -5,7 +5,7 @@ const MEMINFO: &str = "MemTotal:         493240 kB\nMemFree:          447128 kB\
 const CPUINFO: &str = "processor\t: 0\nmodel name\t: QEMU TCG CPU\n\nprocessor\t: 1\nmodel name\t: QEMU TCG CPU\n";
 
 #[test]
-fn memory_is_told_in_mebibytes() {
+fn memory_is_reported_in_mebibytes() {
     assert_eq!(memory(MEMINFO), "481 MiB, 430 MiB available");
     assert_eq!(memory("nonsense"), "unknown");
 }

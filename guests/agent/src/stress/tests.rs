@@ -14,7 +14,7 @@ fn every_kind_of_work_gets_done() {
 }
 
 #[test]
-fn a_cpu_that_is_not_there_is_told() {
+fn a_missing_cpu_is_reported() {
     let refusal = thread::spawn(|| bind(CpuSet::MAX_CPU - 1)).join().unwrap();
     assert!(refusal.unwrap_err().contains("cannot be bound to"));
 }

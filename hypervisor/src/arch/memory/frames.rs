@@ -13,7 +13,7 @@ use crate::arch::address::DIRECT_MAP;
 /// All physical memory by owner.
 pub static FRAMES: Mutex<Frames<'static>> = Mutex::new(Frames::new());
 
-/// Opens the ledger of all memory, kept in `room`: at least `frames::LEDGER_BYTES` below 4 GiB that nobody else uses,
+/// Opens the ledger of all memory, kept in `room`: at least `frames::LEDGER_BYTES` below 4 GiB without another user,
 /// for ever.
 pub fn open_ledger(room: PhysRange) {
     let start = (DIRECT_MAP + room.start().0) as *mut PhysRange;
@@ -32,7 +32,7 @@ pub fn records_in(frames: FrameRange, shape: Shape) -> (&'static [Record], &'sta
     assert!(frames.bytes() >= shape.bytes(), "the frames hold as many as that");
     let start = DIRECT_MAP + frames.leak().start().0;
     let blocks = (start + shape.record_bytes()) as *mut Block;
-    // SAFETY: the frames were just allocated, are aligned to 4 KiB, and are nobody else's, for ever; the direct map
+    // SAFETY: the frames were just allocated, are aligned to 4 KiB, and have no other user, for ever; the direct map
     // shows them. Both types are atomics, of which any bits are a value; a block's first value is zero.
     unsafe {
         core::ptr::write_bytes(blocks, 0, shape.blocks);
@@ -79,7 +79,7 @@ impl OwnedFrames {
         unsafe { core::slice::from_raw_parts((DIRECT_MAP + frames.start().0) as *const u8, frames.bytes() as usize) }
     }
 
-    /// They are nobody's any more, for good.
+    /// Gives them up for good: they have no owner any more.
     pub fn leak(mut self) {
         self.0.take().map(FrameRange::leak);
     }
@@ -106,7 +106,7 @@ pub fn release(range: FrameRange) {
 /// Zeroed frames in the direct map, for ever: what the CPU itself reads or writes.
 pub fn permanent_frames(bytes: u64) -> Option<PhysAddr> {
     let range = FRAMES.lock().allocate(bytes, PageSize::Kib4).ok()?.leak();
-    // SAFETY: the frames were just allocated: nobody else uses them, and the direct map shows them.
+    // SAFETY: the frames were just allocated: no other code uses them, and the direct map shows them.
     unsafe { core::ptr::write_bytes((DIRECT_MAP + range.start().0) as *mut u8, 0, range.bytes() as usize) };
     Some(range.start())
 }
@@ -114,7 +114,7 @@ pub fn permanent_frames(bytes: u64) -> Option<PhysAddr> {
 /// Zeroed frames in the direct map, for ever, as words that any CPU may read and write; and where they are.
 pub fn permanent_words(bytes: u64) -> Option<(PhysAddr, &'static [AtomicU64])> {
     let start = permanent_frames(bytes)?;
-    // SAFETY: whole frames, aligned and mapped for ever, which nobody else was given; every bit pattern is a word.
+    // SAFETY: whole frames, aligned and mapped for ever, with no other owner; every bit pattern is a word.
     let words = unsafe { core::slice::from_raw_parts((DIRECT_MAP + start.0) as *const AtomicU64, bytes as usize / 8) };
     Some((start, words))
 }
@@ -122,7 +122,7 @@ pub fn permanent_words(bytes: u64) -> Option<(PhysAddr, &'static [AtomicU64])> {
 /// Kept frames as words that any CPU may read and write, for as long as this image runs.
 pub fn adopted_words(frames: FrameRange) -> &'static [AtomicU64] {
     let range = frames.leak();
-    // SAFETY: whole frames that the image before kept and nobody else is given (they are leaked here), aligned and
+    // SAFETY: whole frames that the image before kept and that get no other owner (they are leaked here), aligned and
     // mapped for ever; every bit pattern is a word.
     unsafe {
         core::slice::from_raw_parts((DIRECT_MAP + range.start().0) as *const AtomicU64, range.bytes() as usize / 8)

@@ -15,8 +15,8 @@ pub fn module_bytes(range: PhysRange) -> Option<&'static [u8]> {
     if range.intersection(image::frames()).is_some() || !pages.all(is_shown) {
         return None;
     }
-    // SAFETY: all of it is mapped; it is not the image, and the module's frames are reserved for ever, so nobody writes
-    // them.
+    // SAFETY: all of it is mapped; it is not the image, and the module's frames are reserved for ever, so no code
+    // writes them.
     Some(unsafe { core::slice::from_raw_parts((DIRECT_MAP + range.start().0) as *const u8, range.bytes() as usize) })
 }
 

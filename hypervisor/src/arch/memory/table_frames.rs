@@ -29,7 +29,7 @@ impl TableMemory for TableFrames {
     fn allocate(&mut self) -> Option<PhysAddr> {
         let range = FRAMES.lock().allocate_below(PAGE_BYTES, PageSize::Kib4, PhysAddr(self.limit)).ok()?;
         let frame = range.leak().start();
-        // SAFETY: the frame was just allocated: nobody else uses it, and the direct map shows it.
+        // SAFETY: the frame was just allocated: no other code uses it, and the direct map shows it.
         unsafe { core::ptr::write_bytes((DIRECT_MAP + frame.0) as *mut u8, 0, PAGE_BYTES as usize) };
         Some(frame)
     }

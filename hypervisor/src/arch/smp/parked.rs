@@ -16,8 +16,8 @@ pub fn parked(index: u32) -> Option<(u32, &'static ParkSlot)> {
     *PARKED.get()?.mailboxes.get(index as usize)?
 }
 
-/// Lets a parked CPU go: mail, then the one interrupt that makes it check. Nobody sends a second one: it might
-/// find the CPU on its way.
+/// Releases a parked CPU: writes its mailbox, then sends the one interrupt that makes it check. No second one is sent:
+/// it might find the CPU on its way.
 pub fn release(index: u32) -> bool {
     let (Some(adoption), Some((apic_id, mailbox))) = (PARKED.get(), parked(index)) else { return false };
     let entry = Entry { target: (&raw const ap_high) as u64, root: adoption.root, argument: 0 };
@@ -36,7 +36,7 @@ pub struct Adoption {
     pub mailboxes: Vec<Option<(u32, &'static ParkSlot)>>,
     /// Page tables that show their mailboxes and this image.
     pub root: u64,
-    /// One that is not woken, though it has mail: a self-test.
+    /// One that is not woken, though its mailbox is written: a self-test.
     #[cfg(feature = "faults")]
     pub stuck: Option<u32>,
 }

@@ -14,7 +14,7 @@ pub struct CpuTraits {
 }
 
 impl CpuTraits {
-    /// Of a machine whose SVM has these features.
+    /// The traits of a machine with these SVM features.
     pub fn with(features: Features) -> Self {
         Self { features, may_lose_requests: smp::is_virtual() }
     }

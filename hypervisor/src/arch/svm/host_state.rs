@@ -30,7 +30,7 @@ pub fn own_vmcb() -> u64 {
     HOST_VMCB.mine().load(Ordering::Relaxed)
 }
 
-/// The frame whose address a CPU keeps here, made when it first needs it.
+/// Returns the address of a CPU's frame, kept in `at`. The frame is allocated when the CPU first needs it.
 fn own_frame(at: &AtomicU64) -> Result<u64, Unavailable> {
     let known = at.load(Ordering::Relaxed);
     if known != 0 {

@@ -104,7 +104,7 @@ impl Svm {
     /// SVM may stay enabled while another image has the CPU.
     pub fn lend(&self) {}
 
-    pub fn take_back(&self) -> Result<(), Unavailable> {
+    pub fn reclaim(&self) -> Result<(), Unavailable> {
         Ok(())
     }
 

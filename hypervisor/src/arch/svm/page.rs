@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A control block in a frame of its own, whose physical address the CPU is given.
+//! A control block in a frame of its own. The CPU gets the frame's physical address.
 
 use core::ops::{Deref, DerefMut};
 
@@ -21,7 +21,7 @@ impl VmcbPage {
     pub fn allocate() -> Option<Self> {
         let frame = FRAMES.lock().allocate(PAGE_BYTES, PageSize::Kib4).ok()?;
         let physical = frame.start().0;
-        // SAFETY: the frame was just allocated: nobody else uses it, and the direct map shows it.
+        // SAFETY: the frame was just allocated: no other code uses it, and the direct map shows it.
         unsafe { core::ptr::write_bytes((DIRECT_MAP + physical) as *mut u8, 0, PAGE_BYTES as usize) };
         Some(Self { frame: Some(frame), physical })
     }

@@ -28,7 +28,7 @@ impl NestedSpace {
         SvmVcpu::new(self.traits, self.tables.root(), guest, entry, offered)
     }
 
-    /// What it shows of devices is uncached for the guest, too, but where it asks for write combining (section
+    /// The guest's tables. Device memory is uncached for the guest, too, unless it asks for write combining (section
     /// 15.25.8).
     pub fn tables(&self) -> &GuestTables<Nested> {
         &self.tables

@@ -116,7 +116,7 @@ impl SvmVcpu {
         }
         let exit = self.state.after_exit();
         if matches!(exit, Exit::Cpuid) {
-            // What CPUID returns depends on it.
+            // CPUID's results depend on it.
             self.state.set_xcr0(self.extended.xcr0());
         }
         exit

@@ -13,10 +13,10 @@ pub(super) const FIRST_MAILBOX_PAGE: u64 = TAKEOVER_PAGE + 1;
 /// The most page tables that both trees take, while less than 2 MiB are shown: 4 and 11.
 pub(super) const TABLE_PAGES: u64 = 16;
 
-/// Of the byte in a page's GDT that says whether the TSS is loaded.
+/// Offset of the byte in a page's GDT that states whether the TSS is loaded.
 pub(super) const TSS_TYPE_OFFSET: u64 = 24 + 5;
 
-/// All but the page tables.
+/// Returns the size of all pages but the page tables.
 pub(super) fn shown_bytes(mailboxes: u64) -> u64 {
     (first_trial_page(mailboxes) + mailboxes) * PAGE_BYTES
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPUs that an image on trial has: the old image lends them, and whatever happens there brings them back.
+//! CPUs that an image on trial has: the old image lends them, and every event there returns them.
 
 use core::arch::asm;
 use core::mem::offset_of;
@@ -30,7 +30,7 @@ const ALWAYS: u64 = 1 << 1;
 const _: () = assert!(InterruptStack::Nmi as usize + 1 == OWN_NMI_SLOT);
 const _: () = assert!(InterruptStack::MachineCheck as usize + 1 == OWN_CHECK_SLOT);
 
-/// The event that brought a CPU back.
+/// The event that returned a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Return {
     /// An interrupt, an NMI or a machine check, which is the old image's to handle.
@@ -93,7 +93,7 @@ impl SwitchPages {
     }
 
     /// Lends the calling CPU, which has this number, to the new image, where that was when it came back last.
-    /// Interrupts are masked before and after; one that brings it back waits for [`trap::deliver`].
+    /// Interrupts are masked before and after; one that returns the CPU waits for [`trap::deliver`].
     pub fn resume_trial(&self, index: u32) -> Option<Return> {
         let page = self.trial_page(index)?;
         let at = SWITCH_PAGES + trial_page_offset(self.mailboxes, index);
@@ -138,7 +138,7 @@ impl SwitchPages {
                 | (slot as u64) << 32
                 | PRESENT_INTERRUPT_GATE
                 | (handler & 0xffff_0000) << 32;
-            // SAFETY: the page is these switch pages' own, nobody is on it yet, and has room for 256 gates.
+            // SAFETY: the page is these switch pages' own, no CPU is on it yet, and it has room for 256 gates.
             unsafe { gates.add(vector).write([low, handler >> 32]) };
         }
     }
@@ -178,9 +178,8 @@ pub fn speak(word: u64, argument: u64) {
     unsafe { asm!("int {vector}", vector = const SPEAK_VECTOR, in("rdi") word, in("rsi") argument) };
 }
 
-/// In an image on trial: the CPU whose page is at the physical address `page` is to begin at `entry`, with its
-/// number, on this image's tables, interrupts masked. Returns where its page is seen; `None` if it is not in the
-/// switch pages.
+/// In an image on trial: lets the CPU with its page at the physical address `page` begin at `entry`, with its number,
+/// on this image's tables, interrupts masked. Returns where its page is seen; `None` if it is not in the switch pages.
 pub fn let_begin(
     switch_pages: PhysRange,
     page: u64,

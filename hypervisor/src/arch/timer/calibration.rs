@@ -8,8 +8,8 @@ use super::reference::{NoReference, Reference};
 use crate::arch::{apic, cpu};
 
 const FEMTOSECONDS: u128 = 1_000_000_000_000_000;
-/// The length of the first measurement: a millisecond. What it does not know is measured later, see [`refine`].
-const FIRST_LOOK_FEMTOSECONDS: u64 = 1_000_000_000_000;
+/// The length of the first measurement: a millisecond. A longer measurement follows later, see [`refine`].
+const FIRST_MEASUREMENT_FEMTOSECONDS: u64 = 1_000_000_000_000;
 /// Readings of which the closest counts.
 const CLOSEST_OF: u32 = 8;
 
@@ -104,7 +104,7 @@ fn rate(first: Moment, last: Moment, reference: Reference) -> u64 {
 
 fn measure(reference: Reference) -> Result<Sample, NoReference> {
     reference.start()?;
-    let wanted = FIRST_LOOK_FEMTOSECONDS / reference.period_femtoseconds();
+    let wanted = FIRST_MEASUREMENT_FEMTOSECONDS / reference.period_femtoseconds();
     apic::start_timer(u32::MAX);
     let first = Moment::closest(reference);
     let counted_from = Counted::now();
@@ -132,7 +132,7 @@ pub fn refine() {
         return;
     }
     let hz = rate(first, Moment::closest(reference), reference);
-    // What is far off is a reading that something came between: the first measurement is better than that.
+    // A value that is far off is a reading that was interrupted: the first measurement is better than that.
     let known = tsc_hz();
     if hz.abs_diff(known) < known / 50 {
         refine_tsc_hz(hz);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One vCPU, whichever extension runs it: what is done to it as a whole. It derefs to its registers.
+//! One vCPU, whichever extension runs it: operations on the whole vCPU. It derefs to its registers.
 
 use core::ops::{Deref, DerefMut};
 
@@ -116,7 +116,7 @@ impl Vcpu {
         each!(Vendor: &mut self.vendor, vendors => vendors.depart());
     }
 
-    /// Nothing that was translated for it counts any more, from its next entry on.
+    /// Flushes all translations for it, at its next entry.
     pub fn flush_tlb(&mut self) {
         each!(Vendor: &mut self.vendor, vendors => vendors.flush_tlb());
     }

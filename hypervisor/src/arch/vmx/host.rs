@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What exits load: the calling CPU's registers as they are (section 25.5).
+//! The host state that exits load: the calling CPU's registers as they are (section 25.5).
 
 use core::arch::asm;
 

@@ -49,7 +49,7 @@ impl Vmx {
         if cpu::cpuid(1, 0).ecx & (1 << 5) == 0 {
             return Err(Unavailable::NoExtension);
         }
-        let settings = SETTINGS.try_call_once(settle).map_err(Unavailable::Vmx)?;
+        let settings = SETTINGS.try_call_once(read_settings).map_err(Unavailable::Vmx)?;
         Ok(Self { settings })
     }
 
@@ -88,8 +88,8 @@ impl Vmx {
         operation::leave();
     }
 
-    /// It is this image's again.
-    pub fn take_back(&self) -> Result<(), Unavailable> {
+    /// Reclaims the calling CPU for this image.
+    pub fn reclaim(&self) -> Result<(), Unavailable> {
         operation::enter(self.settings)
     }
 
@@ -103,14 +103,14 @@ impl Vmx {
     }
 }
 
-/// Reads what this CPU has.
-fn settle() -> Result<Settings, Unusable> {
+/// Reads this CPU's capabilities.
+fn read_settings() -> Result<Settings, Unusable> {
     // SAFETY: the register exists with VMX (section 24.7); reading it has no effect.
     firmware::enabling(unsafe { cpu::read_msr(msr::FEATURE_CONTROL) })?;
     // SAFETY: the crate asks for MSRs that exist, by what those before them say; reading them has no effect.
     let capabilities = Capabilities::read(|register| unsafe { cpu::read_msr(register) })?;
     let widths = cpu::cpuid(0x8000_0008, 0).eax;
-    Settings::settle(Bounds {
+    Settings::for_cpu(Bounds {
         capabilities,
         physical_bits: widths as u8,
         linear_bits: (widths >> 8) as u8,

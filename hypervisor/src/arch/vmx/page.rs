@@ -28,7 +28,7 @@ impl VmcsPages {
     pub fn allocate(settings: &Settings) -> Option<Self> {
         let frames = FRAMES.lock().allocate(2 * PAGE_BYTES, PageSize::Kib4).ok()?;
         let physical = frames.start().0;
-        // SAFETY: the frames were just allocated: nobody else uses them, and the direct map shows them.
+        // SAFETY: the frames were just allocated: no other code uses them, and the direct map shows them.
         unsafe { core::ptr::write_bytes((DIRECT_MAP + physical) as *mut u8, 0, 2 * PAGE_BYTES as usize) };
         write_revision(physical, settings);
         Some(Self { frames: Some(frames), physical })

@@ -29,7 +29,7 @@ impl EptSpace {
         VmxVcpu::new(self.settings, self.tables.root(), guest, entry)
     }
 
-    /// What it shows of devices is uncached whatever the guest asks for.
+    /// The guest's tables. Device memory is uncached whatever the guest asks for.
     pub fn tables(&self) -> &GuestTables<Ept> {
         &self.tables
     }

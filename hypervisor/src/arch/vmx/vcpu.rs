@@ -121,14 +121,15 @@ impl VmxVcpu {
         self.extended.restore_from(from, tail, xcr0)
     }
 
-    /// What is answered here, and needs nothing of the host, ends no run: an interrupt that waits ends the next entry.
+    /// An exit that is answered here, and needs nothing of the host, ends no run: an interrupt that waits ends the next
+    /// entry.
     #[inline(never)]
     pub fn run(&mut self) -> Exit {
         loop {
             match self.enter() {
                 Left::For(exit) => {
                     if matches!(exit, Exit::Cpuid) {
-                        // What CPUID returns depends on it.
+                        // CPUID's results depend on it.
                         self.state.set_xcr0(self.extended.xcr0());
                     }
                     return exit;
@@ -158,7 +159,7 @@ impl VmxVcpu {
         left
     }
 
-    /// Nothing that was translated by the guest's tables, or under its tag, counts any more.
+    /// Flushes all translations by the guest's tables, and those under its tag.
     #[cold]
     fn flush(&self, tag: u32) {
         let tables = [self.ept.into_bits(), 0];
@@ -166,7 +167,7 @@ impl VmxVcpu {
         unsafe { asm!("invept {}, [{}]", in(reg) SINGLE_CONTEXT, in(reg) &raw const tables, options(nostack)) };
         if self.settings.controls.has(Control::EnableVpid) {
             let context = [u64::from(tag), 0];
-            // SAFETY: likewise of INVVPID (`Settings::settle`); the tag is not 0.
+            // SAFETY: likewise of INVVPID (`Settings::for_cpu`); the tag is not 0.
             unsafe { asm!("invvpid {}, [{}]", in(reg) SINGLE_CONTEXT, in(reg) &raw const context, options(nostack)) };
         }
     }

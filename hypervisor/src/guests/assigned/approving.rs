@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many virtual functions a guest may enable of its physical one: as many as its configuration says, if the
+//! How many virtual functions a guest may enable of its physical one: as many as its configuration states, if the
 //! function has them.
 
 use alloc::format;

@@ -36,7 +36,7 @@ struct Owned {
     is_given: bool,
     /// The function with which it is reset; itself, if that is it.
     with: Bdf,
-    /// It is on its way to a guest that runs, whose end meanwhile does not free it.
+    /// It is on its way to a guest that runs: that guest's end meanwhile does not free it.
     is_arriving: bool,
 }
 
@@ -127,8 +127,8 @@ fn refusal(selector: &Selector, error: &SelectError, functions: &[Function]) -> 
     }
 }
 
-/// Where a guest's configuration names serial numbers, the controllers that have not told theirs are asked: all, since
-/// two may have the same, but for those that guests have.
+/// Reads serial numbers, if the guest's configuration names any. The controllers without a known one are asked: all,
+/// since two may have the same, but for those that guests have.
 fn learn_serials(guest: &Guest) {
     let is_serial = |function: &AssignedConfig| matches!(Selector::parse(&function.selector), Ok(Selector::Serial(_)));
     if !guest.config.functions.iter().any(is_serial) {
@@ -170,7 +170,7 @@ fn claim(owners: &mut Vec<Owned>, place: Bdf, guest: u32, with: Bdf) {
     }
 }
 
-/// A guest's functions are nobody's.
+/// Frees a guest's functions.
 pub fn free(guest: u32) {
     OWNERS.lock().retain(|owned| owned.guest != guest || owned.is_arriving);
 }
@@ -185,7 +185,7 @@ pub fn guest_of(place: Bdf) -> Option<Arc<Guest>> {
     owning(&OWNERS.lock(), |owned| owned.place == place && owned.is_given)
 }
 
-/// The guest that has a function, or with whose function it is reset.
+/// Returns the guest that has a function, or has another one that is reset with it.
 fn owner(owners: &[(Bdf, String)], place: Bdf) -> Option<&str> {
     owners.iter().find(|(owned, _)| *owned == place).map(|(_, name)| name.as_str())
 }
@@ -204,7 +204,7 @@ fn owning(owners: &[Owned], is_meant: impl Fn(&Owned) -> bool) -> Option<Arc<Gue
 /// Checks what the function has stated of itself.
 ///
 /// # Errors
-/// What speaks against it.
+/// The reason against it.
 pub fn check(place: Bdf, description: &Description) -> Result<(), String> {
     if description.msi.is_none() && description.msix.is_none() && description.line.is_none() {
         return Err(assignments::NO_INTERRUPT.to_string());

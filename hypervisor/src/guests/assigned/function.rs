@@ -79,7 +79,7 @@ impl HostFunction {
         self.virtual_wanted
     }
 
-    /// What is known of its virtual functions.
+    /// Returns the known facts of its virtual functions.
     pub fn known_virtual_functions(&self) -> VirtualFunctions {
         self.virtual_functions
     }
@@ -92,7 +92,7 @@ impl HostFunction {
     /// Reaches the function's ranges from now on, which have been checked.
     ///
     /// # Errors
-    /// What is wrong with one.
+    /// The problem of one.
     pub fn open(&mut self, description: &Description) -> Result<(), String> {
         for (bar, (range, reached)) in description.ranges.iter().zip(&mut self.ranges).enumerate() {
             let Some(range) = range else { continue };
@@ -122,7 +122,7 @@ impl HostFunction {
         *self.ranges.get(usize::from(bar))?
     }
 
-    /// Its line is as the image before has left it. The one of a rehearsal is dropped before.
+    /// Adopts its line as the image before has left it. The one of a rehearsal is dropped before.
     fn adopt_line(&mut self, route: Option<Route>) {
         self.signals.set_line(None);
         let Some(route) = route else { return };
@@ -141,7 +141,7 @@ impl HostFunction {
         iommu::release(self.place)
     }
 
-    /// As [`Self::close`], while its guest and the guest's other functions go on.
+    /// Closes it as [`Self::close`] does, while its guest and the guest's other functions go on.
     ///
     /// # Errors
     /// As [`Self::close`]'s.
@@ -198,7 +198,7 @@ impl Physical for HostFunction {
         if let Err(error) = self.space.hide(piece.gpa.0, piece.bytes) {
             log::error!("guest {}: PCI {}: {error}", self.guest.config.name, self.place);
         }
-        (0..self.guest.config.vcpus as usize).for_each(|vcpu| percpu::wake(self.guest.cpu_to_tell(vcpu)));
+        (0..self.guest.config.vcpus as usize).for_each(|vcpu| percpu::wake(self.guest.cpu_to_notify(vcpu)));
     }
 
     fn set_interrupts(&mut self, interrupts: Interrupts) {

@@ -25,7 +25,7 @@ pub struct Functions {
     change: Mutex<Change>,
 }
 
-/// Whether functions may come and go.
+/// States whether functions may come and go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     Possible,
@@ -64,7 +64,7 @@ impl Functions {
     /// Adds the function that `connect` makes.
     ///
     /// # Errors
-    /// What that reports, or that the run has ended; then it was not called.
+    /// The error of `connect`, or that the run has ended; then it was not called.
     pub fn add(&self, device: u8, connect: impl FnOnce() -> Result<Function, String>) -> Result<(), String> {
         let change = self.change.lock();
         if *change == Change::Over {
@@ -78,7 +78,7 @@ impl Functions {
     }
 
     /// Removes the function in a device, and calls `disconnect` with it. `None` if there is none, or the run has ended:
-    /// then all are taken back.
+    /// then all are withdrawn.
     pub fn remove<T>(&self, device: u8, disconnect: impl FnOnce(Function) -> T) -> Option<T> {
         let change = self.change.lock();
         if *change == Change::Over {

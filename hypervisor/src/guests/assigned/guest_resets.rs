@@ -24,8 +24,8 @@ use crate::guests::instance::Instance;
 use crate::guests::slots::GUESTS;
 use crate::guests::{events, pci};
 
-/// Takes the steps that are due; `may_begin`: those that are wanted begin. Returns how resets have ended that no guest
-/// has asked for, or whose guest has ended meanwhile. For the boot CPU.
+/// Takes the steps that are due; `may_begin`: those that are wanted begin. Returns the results of resets that no guest
+/// has asked for, or that lost their guest meanwhile. For the boot CPU.
 pub fn step(may_begin: bool) -> Vec<(Bdf, Result<(), String>)> {
     virtual_functions::find_enabled();
     if may_begin && under_way::take_wanted() {

@@ -29,10 +29,10 @@ use crate::kernel::iommu::inputs;
 
 /// The inputs that functions have.
 static CLAIMS: Mutex<Claims> = Mutex::new(Claims::new());
-/// Functions whose lines nobody serves, and that are to be stopped.
+/// Functions with lines that no driver serves, and that are to be stopped.
 static UNSERVED: Mutex<ArrayVec<Bdf, MOST>> = Mutex::new(ArrayVec::new_const());
 
-/// The line of a function. Dropped, its input is nobody's.
+/// The line of a function. Dropped, its input is free.
 pub struct Line {
     place: Bdf,
     gsi: u32,
@@ -65,12 +65,12 @@ impl Line {
         Ok(Self { place, gsi, input, vector, unserved: Unserved::default() })
     }
 
-    /// Its global system interrupt.
+    /// Returns its global system interrupt.
     pub fn gsi(&self) -> u32 {
         self.gsi
     }
 
-    /// It interrupts the boot CPU from here on.
+    /// Lets it interrupt the boot CPU from here on.
     ///
     /// # Errors
     /// No vector is left.
@@ -87,14 +87,14 @@ impl Line {
         })
     }
 
-    /// It interrupts no more.
+    /// Masks and closes it.
     pub fn close(&mut self) {
         let (chip, input) = self.input;
         IoApic::mapped(chip).mask(input);
         self.end();
     }
 
-    /// The guest has ended the interrupt. Where nobody serves the line it stays masked, and the function is stopped
+    /// The guest has ended the interrupt. Where no driver serves the line it stays masked, and the function is stopped
     /// soon.
     pub fn unmask(&mut self) {
         let (chip, input) = self.input;
@@ -119,7 +119,7 @@ impl Drop for Line {
     }
 }
 
-/// The functions whose lines nobody serves, since this was called last.
+/// Returns the functions with lines that no driver serves, since this was called last.
 pub fn take_unserved() -> ArrayVec<Bdf, MOST> {
     core::mem::take(&mut *UNSERVED.lock())
 }

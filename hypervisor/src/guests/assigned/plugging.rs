@@ -5,10 +5,10 @@
 //! ```text
 //! begin ──► choose ──► reset, in steps ··· finish ──► read ──► IOMMU ──► bus ──► the guest is to check the device
 //! ask  ──► the guest is asked to eject the device … the guest ejects it ──► take
-//! take ──► off the bus ──► interrupts closed ──► IOMMU: nothing ··· each vCPU has flushed its TLB ──► nobody's
+//! take ──► off the bus ──► interrupts closed ──► IOMMU: nothing ··· each vCPU has flushed its TLB ──► free
 //! ```
 //!
-//! Until each vCPU has flushed its TLB, one may still reach the function's registers: nobody else gets it before.
+//! Until each vCPU has flushed its TLB, one may still reach the function's registers: no other guest gets it before.
 
 use alloc::string::{String, ToString as _};
 use alloc::sync::{Arc, Weak};
@@ -27,7 +27,7 @@ use crate::arch::percpu;
 use crate::guests::guest::Guest;
 use crate::guests::instance::Instance;
 
-/// A function that is taken from a guest that runs, and may not be anybody else's yet.
+/// A function that is withdrawn from a guest that runs, and must not have another owner yet.
 pub struct Departure {
     /// The guest that had it.
     pub guest: Arc<Guest>,
@@ -42,7 +42,7 @@ pub struct Departure {
     change: u64,
 }
 
-/// A function that is being reset for a guest that runs. Nobody else can have it.
+/// A function that is being reset for a guest that runs. No other guest can have it.
 pub struct Arrival {
     run: Arc<Instance>,
     chosen: Chosen,
@@ -56,7 +56,7 @@ impl Arrival {
     /// # Errors
     /// The reason why the guest cannot have it. Nothing has changed.
     pub fn begin(run: &Arc<Instance>, place: Bdf, without_reset: bool) -> Result<Self, String> {
-        if !hears(run) {
+        if !has_hotplug_controller(run) {
             let reason = "an image without hot-plug has started the guest: its ACPI tables describe no controller";
             return Err(reason.to_string());
         }
@@ -95,7 +95,7 @@ impl Arrival {
         self.is_ready
     }
 
-    /// Gives the function, whose reset has ended so, to the guest.
+    /// Gives the function to the guest; `reset` is its reset's result.
     ///
     /// # Errors
     /// The reason why the guest cannot have it. Nothing has changed.
@@ -122,7 +122,7 @@ impl Arrival {
 /// # Errors
 /// The guest cannot be asked.
 pub fn ask(run: &Instance, place: Bdf) -> Result<(), String> {
-    if !hears(run) {
+    if !has_hotplug_controller(run) {
         return Err("an image without hot-plug has started the guest, which cannot be asked to eject it".to_string());
     }
     let device = find(run, place).ok_or("the guest does not have it any more")?;
@@ -149,7 +149,7 @@ pub fn take_ejected(guest: &Arc<Guest>) -> Vec<Departure> {
     devices.filter_map(|device| take(&run, device, false)).collect()
 }
 
-/// Returns whether a function that leaves is nobody's now.
+/// Returns whether a function that leaves is free now.
 pub fn has_left(departure: &Departure) -> bool {
     let is_known = departure.run.upgrade().is_none_or(|run| run.all_know_change(departure.change));
     let has_left = is_known && Arc::strong_count(&departure.function) == 1;
@@ -159,8 +159,8 @@ pub fn has_left(departure: &Departure) -> bool {
     has_left
 }
 
-/// Returns whether the guest can be told of functions: its ACPI tables describe the controller.
-fn hears(run: &Instance) -> bool {
+/// Returns whether the guest can be notified of functions: its ACPI tables describe the controller.
+fn has_hotplug_controller(run: &Instance) -> bool {
     acpi::describe_hot_plug(run.machine.memory())
 }
 
@@ -180,7 +180,7 @@ fn take(run: &Arc<Instance>, device: u8, is_forced: bool) -> Option<Departure> {
 
 /// Returns the function, and the change of the guest's address space by which its registers have left that.
 fn disconnect(run: &Instance, device: u8, function: &Function) -> (Bdf, u64) {
-    // Nobody is told: the guest has ejected it, or is to check its bus.
+    // No notification: the guest has ejected it, or is to check its bus.
     function.lock().vanish(&mut Outputs::new());
     run.machine.bus().unplug(Slot::of_device(device));
     let mut function = function.lock();
@@ -196,7 +196,7 @@ fn disconnect(run: &Instance, device: u8, function: &Function) -> (Bdf, u64) {
 fn notify(run: &Instance, change: impl FnOnce(&mut HotPlug, &mut Outputs)) {
     let mut notify = |vcpu: usize, was_notified: bool| {
         if !was_notified {
-            percpu::kick(run.guest.cpu_to_tell(vcpu));
+            percpu::kick(run.guest.cpu_to_notify(vcpu));
         }
     };
     run.machine.with_function(run.machine.bus().hot_plug(), &mut notify, change);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reset of a function before a guest has it: alone, or with its bus where nobody else has a function there.
+//! The reset of a function before a guest has it: alone, or with its bus where no other guest has a function there.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -53,8 +53,8 @@ pub fn plan<'a>(
     }
 }
 
-/// Resets a function, which is as its owner before has left it, while the caller waits. What firmware has chosen for it
-/// is kept.
+/// Resets a function, which is as its owner before has left it, while the caller waits. Firmware's settings of it are
+/// kept.
 ///
 /// # Errors
 /// It did not come back.
@@ -95,7 +95,7 @@ fn check(place: Bdf, reset: &Reset) -> Result<(), String> {
     Ok(())
 }
 
-/// A guest that has ended may have begun a reset, before whose end what firmware has chosen does not show.
+/// A guest that has ended may have begun a reset: until its end firmware's settings cannot be read.
 fn finish_others(place: Bdf, reset: &Reset) {
     under_way::finish(place);
     if let Reset::Bus(bus) = reset {

@@ -2,8 +2,8 @@
 //! Which interrupt of which guest's function a vector of a CPU is, and where each function's interrupts come.
 //!
 //! The table of each CPU's vectors is read at each interrupt, without a lock. A function's own list ([`Routes`]) is
-//! under the function's lock, as are all writes about it: an update looks a function's interrupts up there, and in no
-//! table.
+//! under the function's lock, as are all writes about it: an update reads a function's interrupts from there, and from
+//! no table.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,7 +18,7 @@ use crate::arch::percpu::{self, BOOT_CPU};
 const COUNT: usize = (*VECTORS.end() - *VECTORS.start()) as usize + 1;
 
 cpu_local! {
-    /// What each vector of the CPU is: [`Route`] as a word.
+    /// The use of each vector of the CPU: [`Route`] as a word.
     static ROUTES: [AtomicU64; COUNT] = [const { AtomicU64::new(0) }; COUNT];
 }
 
@@ -31,16 +31,16 @@ pub struct Owner {
     pub function: u16,
 }
 
-/// What a vector of a CPU is.
+/// The use of a vector of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// Nobody's.
+    /// Unassigned.
     Free,
     /// An interrupt of a function comes by it.
     Open(Owner, u16),
-    /// It did until it was moved: what was on its way may still come.
+    /// It did until it was moved: an interrupt on its way may still come.
     Moved(Owner, u16),
-    /// It did: what still comes is dropped.
+    /// It did: further interrupts are dropped.
     Closed,
 }
 
@@ -75,7 +75,7 @@ impl Route {
     }
 }
 
-/// What a vector of the CPU `cpu` is.
+/// Returns the use of a vector of the CPU `cpu`.
 pub fn find(cpu: u32, vector: u8) -> Route {
     place(cpu, vector).map_or(Route::Free, |place| Route::from_word(place.load(Ordering::Acquire)))
 }
@@ -102,7 +102,7 @@ struct Opened {
     before: Option<Way>,
 }
 
-/// Where the open interrupts of a function come.
+/// The destinations of a function's open interrupts.
 pub struct Routes {
     owner: Owner,
     /// By rising index.
@@ -120,10 +120,10 @@ impl Routes {
         self.opened.reserve(interrupts.saturating_sub(self.opened.len()));
     }
 
-    /// Opens an interrupt, which comes to the boot CPU until it is known which vCPU wants it. `set` tells the IOMMU.
+    /// Opens an interrupt, which comes to the boot CPU until it is known which vCPU wants it. `set` programs the IOMMU.
     ///
     /// # Errors
-    /// No vector is left, or what `set` says.
+    /// No vector is left, or the error of `set`.
     pub fn open(&mut self, index: u16, set: impl FnOnce(Interrupt) -> Result<(), String>) -> Result<(), String> {
         self.route(index, BOOT_CPU, set)
     }
@@ -131,7 +131,7 @@ impl Routes {
     /// Lets an open interrupt come to another CPU, unless it does.
     ///
     /// # Errors
-    /// No vector is left there, or what `set` says; it comes where it came.
+    /// No vector is left there, or the error of `set`; its destination is unchanged then.
     pub fn follow(
         &mut self,
         index: u16,
@@ -144,7 +144,7 @@ impl Routes {
         }
     }
 
-    /// Where an open interrupt comes: the CPU's APIC identifier, and the vector there.
+    /// Returns the destination of an open interrupt: the CPU's APIC identifier, and the vector there.
     pub fn destination(&self, index: u16) -> Option<Interrupt> {
         let (cpu, vector) = self.find(index).ok()?.way;
         Some(Interrupt { vector, destination: percpu::of(cpu)?.apic_id, is_level: false })
@@ -156,17 +156,17 @@ impl Routes {
         self.insert(index, (cpu, interrupt.vector));
     }
 
-    /// Nothing that was adopted counts.
-    pub fn forget(&mut self) {
+    /// Discards adopted interrupts.
+    pub fn discard(&mut self) {
         self.end(Route::Free);
     }
 
-    /// Nothing comes from the function any more.
+    /// Closes all interrupts of the function.
     pub fn close(&mut self) {
         self.end(Route::Closed);
     }
 
-    /// What another function has adopted since a rehearsal is that one's.
+    /// Vectors that another function has adopted since a rehearsal belong to that one.
     fn end(&mut self, route: Route) {
         let owner = Some(self.owner);
         let ways = self.opened.drain(..).flat_map(|opened| [Some(opened.way), opened.before]).flatten();
@@ -175,7 +175,7 @@ impl Routes {
 
     fn route(&mut self, index: u16, cpu: u32, set: impl FnOnce(Interrupt) -> Result<(), String>) -> Result<(), String> {
         let destination = percpu::of(cpu).ok_or("the host has no such CPU")?.apic_id;
-        // What comes by it while the IOMMU is told is this function's already.
+        // Interrupts by it while the IOMMU is being programmed are this function's already.
         let vector = claim(cpu, Route::Moved(self.owner, index)).ok_or("the CPU has no vector left")?;
         let result = set(Interrupt { vector, destination, is_level: false });
         match result {
@@ -209,7 +209,7 @@ fn cpu_of(interrupt: Interrupt) -> Option<u32> {
     percpu::all().find(|cpu| percpu::of(*cpu).is_some_and(|own| own.apic_id == interrupt.destination))
 }
 
-/// A vector of the CPU that was nobody's.
+/// Claims an unassigned vector of the CPU.
 fn claim(cpu: u32, route: Route) -> Option<u8> {
     let mut vectors = VECTORS;
     vectors.find(|&vector| {

@@ -46,7 +46,7 @@ impl Registers for Controller {
     }
 }
 
-/// Asks all controllers that have not told their serial number, and that nobody has. The caller keeps guests from
+/// Reads the serial numbers of all controllers without a known one that no guest has. The caller keeps guests from
 /// choosing them meanwhile; its CPU waits.
 pub fn ask_all(is_taken: impl Fn(Bdf) -> bool) {
     let is_unknown = |function: &&Function| function.is_nvme() && function.serial.is_none();
@@ -63,7 +63,7 @@ pub fn ask_all(is_taken: impl Fn(Bdf) -> bool) {
     }
 }
 
-/// The serial numbers that are known, for who has named another one.
+/// The known serial numbers, for an operator who has named another one.
 pub fn known(functions: &[Function]) -> String {
     let serials = functions.iter().filter_map(|function| Some((function.serial?, function.place)));
     let known: Vec<String> = serials.map(|(serial, place)| format!("{serial} ({place})")).collect();

@@ -39,20 +39,20 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Those of a function with these capabilities, which are closed.
+    /// The signals of a function with these capabilities, closed.
     pub fn new(owner: Owner, capabilities: &[Capability]) -> Self {
         let find = |id| capabilities.iter().find(|known| known.id == id).map(|known| u16::from(known.register));
         Self::at(owner, find(Capability::MSI), find(Capability::MSI_X))
     }
 
-    /// Those of a function whose capabilities are at these registers.
+    /// The signals of a function with its capabilities at these registers.
     pub fn at(owner: Owner, msi: Option<u16>, msix: Option<u16>) -> Self {
         let mut routes = Routes::new(owner);
         routes.reserve(if msi.is_some() { MOST_MSI } else { 1 });
         Self { routes, msi, msix, table: None, line: None, interrupts: Interrupts::Off, is_behind: false }
     }
 
-    /// Where an open one comes.
+    /// Returns the destination of an open one.
     pub fn destination(&self, index: u16) -> Option<Interrupt> {
         self.routes.destination(index)
     }
@@ -77,9 +77,9 @@ impl Signals {
         (self.msi.unwrap_or(0) as u8, self.msix.unwrap_or(0) as u8)
     }
 
-    /// They are open as the image before has opened them. Allocates nothing: there is room for all.
+    /// Adopts them as the image before has opened them. Allocates nothing: there is room for all.
     pub fn adopt(&mut self, interrupts: Interrupts, routes: &mut dyn Iterator<Item = (u16, Interrupt)>) {
-        self.routes.forget();
+        self.routes.discard();
         self.interrupts = interrupts;
         self.is_behind = false;
         routes.for_each(|(index, interrupt)| self.routes.adopt(index, interrupt));
@@ -90,7 +90,7 @@ impl Signals {
         core::mem::take(&mut self.is_behind)
     }
 
-    /// Where its MSI-X table is.
+    /// The location of its MSI-X table.
     pub fn set_table(&mut self, table: Option<(DeviceMemory, MsixPlace)>) {
         self.table = table;
         self.routes.reserve(table.map_or(0, |(_, place)| place.vectors.into()));
@@ -169,7 +169,7 @@ impl Signals {
     fn close(&mut self, place: Bdf) {
         self.disable(place);
         if !kernel_iommu::is_ready() {
-            // What the function has under way is closed as soon as that can be.
+            // Interrupts that the function has under way are closed as soon as possible.
             self.is_behind = true;
             return;
         }

@@ -32,7 +32,7 @@ pub fn stop(Storm { source, refused, ticks }: Storm) -> EventKind {
     stop_for(source, &format_args!("its IOMMU has refused {refused} or more of its requests within {ms} ms"))
 }
 
-/// Stops a function whose guest ends the interrupts of its line and does not serve it.
+/// Stops a function: its guest ends the interrupts of its line and does not serve it.
 pub fn stop_unserved(place: Bdf) -> EventKind {
     let ends = Unserved::LIMIT;
     stop_for(place, &format_args!("its INTx line was still asserted at {ends} ends of its interrupt in a row"))
@@ -70,7 +70,7 @@ pub(super) fn change(
 ) {
     let mut notify = |vcpu: usize, was_notified: bool| {
         if !was_notified {
-            percpu::kick(run.guest.cpu_to_tell(vcpu));
+            percpu::kick(run.guest.cpu_to_notify(vcpu));
         }
     };
     run.machine.with_function(&**function, &mut notify, act);

@@ -22,7 +22,7 @@ static UNDER_WAY: Mutex<Vec<UnderWay>> = Mutex::new(Vec::new());
 /// The time after which resets are checked again while another CPU holds their list.
 const BUSY_US: u64 = 1_000;
 
-/// Physical functions whose virtual ones must not be accessed yet, and the time since which they may be.
+/// Physical functions with virtual ones that must not be accessed yet, and the time from which they may be.
 static ENABLED: Mutex<Vec<(Bdf, u64)>> = Mutex::new(Vec::new());
 
 /// Virtual functions must not be accessed for so long after they were enabled (PCI Express Base 5.0, section
@@ -52,7 +52,7 @@ pub fn note_enabled(physical: Bdf) {
     wake(BOOT_CPU);
 }
 
-/// Those whose virtual functions may be accessed from now on.
+/// Takes those with virtual functions that may be accessed from now on.
 pub fn take_accessible() -> Vec<Bdf> {
     let now = cpu::tsc();
     ENABLED.lock().extract_if(.., |(_, due)| *due <= now).map(|(physical, _)| physical).collect()

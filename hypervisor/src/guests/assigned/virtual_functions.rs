@@ -7,8 +7,8 @@
 //! fewer wanted, reset, released, ended ──► boot CPU: those that have one do not see it any more ──► disabled
 //! ```
 //!
-//! What is wanted is compared with what there is, so that nothing is lost, neither in an update: the next image finds
-//! the virtual functions in the hardware as the state of the physical one states them.
+//! The wanted state is compared with the actual one, so that nothing is lost, neither in an update: the next image
+//! finds the virtual functions in the hardware as the state of the physical one states them.
 
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;

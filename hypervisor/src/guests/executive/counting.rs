@@ -65,7 +65,7 @@ impl Executive {
         }
     }
 
-    /// Nothing is to be done until the next interrupt; interrupts are masked.
+    /// Waits for the next interrupt; interrupts are masked.
     pub(super) fn counted_wait(&mut self) {
         let (ticks, _) = self.host_ticks();
         self.counting.iter_mut().for_each(|counting| counting.counters.wait(ticks));

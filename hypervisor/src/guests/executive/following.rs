@@ -16,7 +16,7 @@ use crate::kernel::places::{self, SLOTS};
 impl Executive {
     /// Does what others have left for this CPU: arrivals, pauses and ends of guests, orders, figures.
     pub fn work(&mut self) {
-        console::log::tell_follower(self.me);
+        console::log::notify_follower(self.me);
         self.machine_checks.account_for_damage(self.me);
         let is_homecoming = self.receive();
         self.slots.iter_mut().flatten().for_each(|task| task.follow_space());
@@ -48,7 +48,7 @@ impl Executive {
         is_homecoming
     }
 
-    /// It was not sent without a place, and runs first: whatever has happened to it on the way, it looks.
+    /// Takes in a vCPU, which was sent with a reserved place. It runs first, so that it checks for events on its way.
     pub fn take_in(&mut self, mut task: Box<Task>) {
         // No two have one tag, so that nothing need be flushed between them.
         let room = self.virt.map_or(0, places::room);
@@ -92,7 +92,7 @@ impl Executive {
                 }
                 self.paused |= 1 << slot;
             } else if self.paused & 1 << slot != 0 {
-                task.forget_registers();
+                task.clear_registers();
                 // It runs, and waits again if it has to.
                 let _ = self.queue.wake(slot, now);
                 self.paused &= !(1 << slot);
@@ -101,7 +101,7 @@ impl Executive {
         self.count();
     }
 
-    /// vCPUs whose guests have got other weights have them from now on.
+    /// Applies changed weights of guests to their vCPUs.
     fn follow_weights(&mut self) {
         for (slot, task) in self.slots.iter_mut().enumerate() {
             if let Some((from, to)) = task.as_mut().and_then(|task| task.take_weight()) {
@@ -126,7 +126,7 @@ impl Executive {
         }
     }
 
-    /// Those whose figures are wanted report them.
+    /// Publishes the statistics of vCPUs that are wanted.
     fn publish_figures(&mut self) {
         for (slot, task) in self.slots.iter_mut().enumerate() {
             if let Some(task) = task {

@@ -44,7 +44,7 @@ impl Executive {
     /// Puts those back that have left: the CPU stays this image's.
     pub fn return_to_guests(&mut self) {
         if let Ok(virt) = self.virt
-            && let Err(unavailable) = virt.take_back()
+            && let Err(unavailable) = virt.reclaim()
         {
             panic!("{unavailable}");
         }

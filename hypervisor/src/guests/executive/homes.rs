@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests whose home this CPU is: it starts them, and carries out what the operator orders. A home that goes away
-//! leaves its guests to others.
+//! Guests that have this CPU as their home: it starts them, and carries out the operator's orders. A home that goes
+//! away leaves its guests to others.
 
 use alloc::boxed::Box;
 use alloc::string::ToString;
@@ -9,7 +9,7 @@ use alloc::sync::Arc;
 use sched::placement::place;
 use wire::{EventKind, VmState};
 
-use super::standstill::{give_up, pause};
+use super::pausing::{give_up, pause};
 use crate::arch::virt::{Unavailable, Virt};
 use crate::guests::events::record;
 use crate::guests::guest::{Guest, Order};
@@ -19,7 +19,7 @@ use crate::guests::placement;
 use crate::guests::slots::GUESTS;
 use crate::kernel::{ledger, outcome, places};
 
-/// Every guest whose home the CPU `me` is.
+/// Every guest that has the CPU `me` as its home.
 fn at_home(me: u32) -> impl Iterator<Item = Arc<Guest>> {
     GUESTS.all().filter(move |guest| guest.home() == me)
 }
@@ -46,9 +46,9 @@ pub fn send_home(me: u32) {
     }
 }
 
-/// The CPU `me` goes away: each guest's new home is where its first vCPU is, or the one that has least to
-/// do. `false`: there is nobody.
-pub fn give_away(me: u32) -> bool {
+/// The CPU `me` goes away: each guest's new home is where its first vCPU is, or the one that has least to do. `false`:
+/// there is no such CPU.
+pub fn move_homes(me: u32) -> bool {
     let loads = places::loads();
     for guest in at_home(me) {
         let first = guest.cpu_of(0);

@@ -18,8 +18,8 @@ use crate::kernel::cpus;
 use crate::kernel::places::{self, SLOTS};
 
 impl Executive {
-    /// Carries out the order to leave the host, if there is one: everybody goes elsewhere, then the loop ends. Where
-    /// they do not all find room the CPU stays, and nobody has lost anything.
+    /// Carries out the order to leave the host, if there is one: every vCPU moves to another CPU, then the loop ends.
+    /// Where they do not all find room the CPU stays, and no guest has lost anything.
     pub fn leave_if_asked(&mut self) {
         let order = cpus::leave_order(self.me.index);
         if order.progress() != Leaving::Asked {
@@ -38,7 +38,7 @@ impl Executive {
         self.has_left = has_left;
     }
 
-    /// Those that belong to a CPU that is online go there.
+    /// Sends vCPUs to their own CPUs, where those are online.
     pub(super) fn send_home(&mut self) {
         for slot in 0..SLOTS {
             let own = self.slots[slot].as_ref().map(|task| task.own_cpu());
@@ -52,9 +52,9 @@ impl Executive {
 
     fn give_all_away(&mut self) -> bool {
         places::close(self.me.index);
-        // Any vCPU that was on the way is here by now, and nobody follows.
+        // Any vCPU that was on the way is here by now, and none follows.
         self.receive();
-        let is_empty = self.send_all_away() && homes::give_away(self.me.index);
+        let is_empty = self.send_all_away() && homes::move_homes(self.me.index);
         if is_empty {
             device_interrupts::leave(self.me);
         } else {

@@ -12,7 +12,7 @@ use crate::arch::{cpu, percpu, timer};
 use crate::guests::console::{ControlEnds, OUTPUT_BATCH, WAKE_INTERVAL_US};
 
 impl Guest {
-    /// It has written to its console. The control channel is notified at most every few milliseconds, at the end of a
+    /// Takes output to its console. The control channel is notified at most every few milliseconds, at the end of a
     /// line; the rest is flushed when the guest waits.
     pub fn console_output(&self, bytes: &[u8]) {
         let mut console = self.console.guest.lock();
@@ -50,7 +50,7 @@ impl Guest {
         into.iter_mut().map_while(|byte| console.next_typed().map(|typed| *byte = typed)).count()
     }
 
-    /// Sets whether its virtio console takes input, or COM1 does. What COM1 holds already stays there.
+    /// Sets whether its virtio console takes input, or COM1 does. Input that COM1 holds already stays there.
     pub fn set_virtio_takes_input(&self, takes_input: bool) {
         self.virtio_takes_input.store(takes_input, Ordering::Relaxed);
     }
@@ -60,16 +60,16 @@ impl Guest {
         self.console.control.lock()
     }
 
-    /// The same where nobody holds them: a CPU that was stopped may, for good.
+    /// The same if they are not locked: a CPU that was stopped may hold the lock for good.
     pub fn free_control_ends(&self) -> Option<spin::MutexGuard<'_, ControlEnds>> {
         self.console.control.try_lock()
     }
 
-    /// Its devices have something to do: what was typed on its console, or more than one access may cost. Its first
-    /// vCPU polls them.
+    /// Orders a poll of its devices: there is console input, or more work than one access may cost. Its first vCPU
+    /// polls them.
     pub fn poll_devices(&self) {
         self.wants_poll.store(true, Ordering::Release);
-        percpu::wake(self.cpu_to_tell(0));
+        percpu::wake(self.cpu_to_notify(0));
     }
 
     /// Returns whether that is so, once. For the CPU that holds the first virtual one.
@@ -110,7 +110,7 @@ impl Guest {
     /// Puts what another image has saved before whatever has come since.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The problem with it.
     pub fn adopt_console(&self, bytes: &[u8]) -> Result<(), String> {
         let owner = Owner { guest: self.number, vcpu: 0 };
         let (from, tail) = block::open::<state::Console>(bytes, owner).map_err(|error| error.to_string())?;

@@ -16,7 +16,7 @@ use crate::arch::timer;
 use crate::guests::events::record;
 
 impl Guest {
-    /// Its kernel reports that it has panicked. Once is news; a guest that goes on reporting is not listened to.
+    /// Takes its kernel's report of a panic. The first one is an event; further ones are ignored.
     pub fn reports_panic(&self) {
         if self.health.has_reported.swap(true, Ordering::AcqRel) {
             return;
@@ -28,8 +28,7 @@ impl Guest {
         self.order(Order::GiveUp);
     }
 
-    /// Its driver of a virtio device has done what it must not. The device reports one fault until the guest starts
-    /// again.
+    /// Notes a violation by its driver of a virtio device. The device reports one fault until the guest starts again.
     #[cold]
     pub fn note_driver_fault(&self, kind: u32, fault: Fault) {
         let name = &self.config.name;

@@ -14,8 +14,8 @@ use crate::arch::percpu;
 impl Guest {
     /// The latest figures of a vCPU. New ones are being taken from now on.
     pub fn read_figures(&self, vcpu: usize) -> Option<VcpuPerf> {
-        let latest = self.figures.get(vcpu)?.look();
-        percpu::wake(self.cpu_to_tell(vcpu));
+        let latest = self.figures.get(vcpu)?.request_latest();
+        percpu::wake(self.cpu_to_notify(vcpu));
         latest
     }
 }

@@ -15,7 +15,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Those of a configuration.
+    /// The settings of a configuration.
     pub fn of(config: &GuestConfig) -> Self {
         Self {
             weight: AtomicU32::new(config.weight),
@@ -24,7 +24,7 @@ impl Settings {
         }
     }
 
-    /// Its vCPUs' weight where several share a CPU.
+    /// Returns its vCPUs' weight where several share a CPU.
     pub fn weight(&self) -> Weight {
         Weight::new(self.weight.load(Ordering::Relaxed)).unwrap_or_default()
     }

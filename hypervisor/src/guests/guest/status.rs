@@ -35,7 +35,7 @@ impl Guest {
         (status, before)
     }
 
-    /// It goes on from what another image has left, where it belongs. Before anybody runs it.
+    /// Continues with the status from another image. Before any vCPU of it runs.
     pub fn adopt_status(&self, status: Status, before_pause: Option<Status>) {
         *self.status.lock() = status;
         *self.before_pause.lock() = before_pause;
@@ -48,7 +48,7 @@ impl Guest {
         *self.before_pause.lock() = Some(before);
     }
 
-    /// It goes on as it was before it was paused.
+    /// Restores its status from before the pause.
     pub fn mark_resumed(&self) {
         if self.status().state != VmState::Paused {
             return;

@@ -19,7 +19,7 @@ pub enum Ending {
     Stopped,
     /// The operator wants it to start again.
     Reset,
-    /// Its kernel is not well, and the operator wants it stopped then.
+    /// Its kernel has failed, and the operator wants it stopped then.
     GivenUp,
     /// No CPU can hold another virtual one.
     Crowded,

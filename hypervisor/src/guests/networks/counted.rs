@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What has passed the ports, from one image to the next. An image that knows no networks refuses it, and with it
-//! guests whose devices it could not go on with.
+//! Counts of the ports' frames, from one image to the next. An image that knows no networks refuses them, and with them
+//! guests with devices that it could not continue.
 
 use alloc::vec::Vec;
 

@@ -30,7 +30,7 @@ pub type Device = Arc<Mutex<Endpoint<Virtio<Net>>>>;
 pub struct Lan {
     /// Its name.
     pub name: String,
-    /// Where frames go.
+    /// The destinations of frames.
     pub network: Network,
     /// In the network's order.
     pub ports: Vec<Port>,
@@ -38,9 +38,9 @@ pub struct Lan {
 
 /// A port of a network.
 pub struct Port {
-    /// The guest whose port it is.
+    /// The guest that has the port.
     pub guest: u32,
-    /// What has passed.
+    /// Counts of frames.
     pub counters: Counters,
     /// Held by the vCPU that forwards frames of this port's guest.
     pub sender: Mutex<Sender>,
@@ -48,7 +48,7 @@ pub struct Port {
     pub plugged: Mutex<Option<Plugged>>,
 }
 
-/// What the sending of frames needs.
+/// The state that sending frames needs.
 pub struct Sender {
     pub chain: Box<Chain>,
     pub bucket: Option<Bucket>,

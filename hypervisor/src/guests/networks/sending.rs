@@ -88,7 +88,7 @@ fn send_by(own: Own<'_>, lan: &Lan, port: &Port) -> Turn {
     Turn::Done
 }
 
-/// What forwarding a frame has cost.
+/// The cost of forwarding a frame.
 #[derive(Clone, Copy, Default)]
 struct Copies {
     frames: usize,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guests that functions are assigned to: those whose configurations name them, and what the operator has changed
-//! since. A guest that starts takes its functions from here; what a guest has while it runs is not changed here.
-//! A change is planned, and made once the guest that runs, if it does, has the function.
+//! The guests that functions are assigned to: those with configurations that name them, and the operator's changes
+//! since. A guest that starts takes its functions from here; the functions of a running guest are not changed here. A
+//! change is planned, and made once the guest that runs, if it does, has the function.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -47,7 +47,7 @@ pub enum Problem {
     Unfit {
         /// The function.
         place: Bdf,
-        /// What it lacks.
+        /// The missing property.
         reason: String,
         /// The remedy.
         hint: &'static str,
@@ -160,8 +160,8 @@ pub fn owner(place: Bdf) -> Option<String> {
     its().find(|name| runs(name) == Some(true)).or_else(|| its().next()).cloned()
 }
 
-/// Returns the functions that a guest gets when it starts: those of its configuration, but for what was released; then
-/// what was assigned, in that order.
+/// Returns the functions that a guest gets when it starts: those of its configuration, without those released; then
+/// those assigned, in that order.
 pub fn functions_of(guest: &Guest) -> Vec<AssignedConfig> {
     let name = &guest.config.name;
     // Most guests have none, and need no survey.
@@ -219,8 +219,8 @@ pub fn section() -> Vec<layout::Assignment> {
     assigned.chain(released).collect()
 }
 
-/// Logs what a reader of this hand-over version forgets.
-pub fn warn_if_forgotten(version: u32) {
+/// Logs changes of the operator's that a reader of this hand-over version does not have.
+pub fn warn_if_dropped(version: u32) {
     let count = CHANGES.lock().count();
     if version < layout::Kind::Assignments.since() && count > 0 {
         log::warn!(

@@ -10,8 +10,8 @@ use pci::{Bdf, Groups};
 use super::{SURVEY, Survey};
 use crate::kernel::iommu::guests as iommu;
 
-/// Returns the number of a function's isolation group; `None` for a bridge, for one that is not known or whose bridges
-/// are not, and until the survey is complete.
+/// Returns the number of a function's isolation group; `None` for a bridge, for one that is not known or has unknown
+/// bridges, and until the survey is complete.
 pub fn group(place: Bdf) -> Option<u32> {
     SURVEY.lock().groups()?.number_of(place)
 }

@@ -43,7 +43,7 @@ pub fn read(physical: Bdf) -> Option<Result<VirtualFunctions, Unusable>> {
     Some(read.and_then(|read| VirtualFunctions::check_window(space, physical, found).map(|()| read)))
 }
 
-/// Enables virtual functions of a function whose own ranges are `taken`.
+/// Enables virtual functions of a function; `taken`: its own ranges.
 ///
 /// # Errors
 /// [`Unusable`]; none is enabled then.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where guests' socket devices are plugged in.
+//! Ports for guests' socket devices.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -32,13 +32,13 @@ pub struct Port {
     pub plugged: Mutex<Option<Plugged>>,
 }
 
-/// What the sending of packets needs.
+/// The state that sending packets needs.
 pub struct Sender {
     /// The packet that is being sent.
     pub chain: Box<Chain>,
     /// Since when the next packet's receiver has had no buffers.
     pub full_since_ns: Option<u64>,
-    /// Bits of the ports whose guests have given no buffers for too long. There are at most
+    /// Bits of the ports of guests that have given no buffers for too long. There are at most
     /// [`GUESTS`](bundle::limits::GUESTS).
     pub stuck: u64,
 }

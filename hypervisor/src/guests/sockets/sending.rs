@@ -79,7 +79,7 @@ pub fn send(run: &dyn Run, vcpu: usize, socket: &Socket) -> Option<u64> {
     in_us(PAUSE_US)
 }
 
-/// A guest is gone, or has forgotten its connections: those that had connections to it learn that.
+/// Resets connections to a guest that is gone, or has dropped its connections: its peers are notified.
 pub fn reset_peers(cid: u32) {
     for port in ports().iter().filter(|port| port.cid != cid) {
         with(port, |vsock, io, _| vsock.reset_all_of(cid, io));

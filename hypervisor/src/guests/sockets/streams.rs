@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The host's own streams to servers in guests: one for each disk.
 //!
-//! The vCPU whose guest has the disk sends, and pays for it; that of the server's guest brings what the server answers.
-//! A stream's lock is taken before the port's of the server's guest, and never while a device of that guest is locked.
+//! The vCPU of the guest that has the disk sends, and is charged for it; that of the server's guest forwards the
+//! server's answers. A stream's lock is taken before the port's of the server's guest, and never while a device of that
+//! guest is locked.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +28,7 @@ static STREAMS: Once<Vec<Stream>> = Once::new();
 
 /// The stream of a disk.
 pub struct Stream {
-    /// The guest whose disk it is.
+    /// The guest that has the disk.
     guest: u32,
     server: Address,
     /// The stream itself. The vCPU that works for the disk holds it for a bounded time.
@@ -45,7 +46,7 @@ pub enum Sent {
     More,
     /// The server's guest has no buffers.
     Full,
-    /// Nobody is there, or the stream is unknown there: it is closed.
+    /// No socket accepts it, or the stream is unknown there: it is closed.
     Refused,
 }
 
@@ -55,7 +56,7 @@ pub(super) fn create(guests: &[GuestConfig]) {
     let count = disks().count() as u16;
     let stream = |(number, (guest, disk)): (u16, (u32, &bundle::DiskConfig))| {
         let server = Address { cid: disk.cid, port: disk.port };
-        // Where the image before has begun is not known: its packets may still be on the way.
+        // The image before may have begun anywhere: its packets may still be on the way.
         let socket = Mutex::new(Socket::new(server, number, count, cpu::tsc() as u32));
         Stream { guest, server, socket, has_news: AtomicBool::new(false) }
     };
@@ -145,7 +146,7 @@ pub(super) fn receive(run: &dyn Run, packet: &Packet, chain: &Chain) -> Received
     received
 }
 
-/// A guest is gone, or has forgotten its connections.
+/// Resets all streams of a guest that is gone, or has dropped its connections.
 pub(super) fn reset_all_of(cid: u32) {
     for stream in all().iter().filter(|stream| stream.server.cid == cid) {
         stream.socket.lock().stream().note_gone();

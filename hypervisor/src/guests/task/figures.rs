@@ -11,8 +11,8 @@ use crate::arch::timer;
 use crate::guests::guest::figures::exits_of;
 
 impl Task {
-    /// Takes its figures if somebody wants them. It is not in its guest; on this CPU its time went where `times`
-    /// states.
+    /// Publishes its statistics if they are wanted. It is not in its guest; `times` states how this CPU has spent its
+    /// time.
     pub fn publish_figures(&mut self, times: Times) {
         let guest = self.instance.guest.clone();
         if let Some(figures) = guest.figures.get(self.index) {
@@ -25,7 +25,7 @@ impl Task {
         self.vcpu.guest_ticks()
     }
 
-    /// Its time is counted for the host from now on, or is not any more.
+    /// Sets whether its time is counted for the host.
     pub fn count_for_host(&mut self, wanted: bool) {
         self.vcpu.count_time_for_host(wanted);
         self.vcpu.choose_switch();

@@ -19,7 +19,7 @@ pub(super) struct TaskHost {
     pub(super) guest: Arc<Guest>,
     /// The time at which the host's timer must fire whatever this vCPU wants: the end of its slice, others' alarms.
     pub(super) others_alarm: Option<u64>,
-    /// When the guest's frames, packets and disks go on, if there are any.
+    /// The time at which the guest's frames, packets and disks go on, if there are any.
     pub(super) send_at: Option<u64>,
 }
 
@@ -43,7 +43,7 @@ impl Host for TaskHost {
 
     #[inline]
     fn kick(&mut self, vcpu: usize) {
-        percpu::kick(self.guest.cpu_to_tell(vcpu));
+        percpu::kick(self.guest.cpu_to_notify(vcpu));
     }
 
     fn leave_at_once(&mut self) {

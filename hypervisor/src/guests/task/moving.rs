@@ -19,17 +19,17 @@ impl Task {
         Owner { guest: self.instance.guest.rank(), vcpu: self.index as u32 }
     }
 
-    /// Saves it, while it is not loaded and nobody sends it anything. `stolen_ticks` others had the CPU while it
+    /// Saves it, while it is not loaded and no sender leaves it messages. `stolen_ticks` others had the CPU while it
     /// wanted to run, and until it goes on it waits, if it `wants_to_run`.
     ///
     /// # Errors
-    /// What is wrong with the block.
+    /// The problem of the block.
     pub fn save(&self, bytes: &mut [u8], version: u32, stolen_ticks: u64, wants_to_run: bool) -> Result<(), String> {
         let mut block =
             BlockMut::<state::Vcpu>::begin(bytes, self.owner(), version).map_err(|error| error.to_string())?;
         let (into, tail) = block.parts().map_err(|error| error.to_string())?;
         self.instance.machine.save_vcpu(&*self.vcpu, &self.cpu, into);
-        self.instance.machine.save_mail(self.index, into);
+        self.instance.machine.save_mailbox(self.index, into);
         let used = self
             .vcpu
             .save_extended(&mut into.extended, tail)
@@ -46,7 +46,7 @@ impl Task {
     /// Takes over what was saved.
     ///
     /// # Errors
-    /// What is wrong with it: it must not run.
+    /// The problem of it: it must not run.
     pub fn restore(&mut self, bytes: &[u8]) -> Result<(), String> {
         let mut widened = None;
         let opened = block::open_in_place::<state::Vcpu>(bytes, self.owner(), &mut widened);
@@ -64,7 +64,7 @@ impl Task {
     /// the moment decides is left out: its share of the CPU, and the counts of its performance counters.
     ///
     /// # Errors
-    /// What is different.
+    /// The difference.
     pub fn verify(&self, bytes: &[u8], scratch: &mut [u8]) -> Result<(), String> {
         let text = |error: block::BlockError| error.to_string();
         self.save(scratch, VERSION, 0, false)?;

@@ -95,7 +95,7 @@ impl Task {
         }
     }
 
-    /// It runs for the first time.
+    /// Notes that it runs for the first time.
     #[cold]
     fn note_first(&mut self, cpu: u32) {
         match self.first.take() {

@@ -8,7 +8,7 @@ use watch::{Circumstances, Finding};
 use super::{Pause, Task};
 use crate::arch::cpu;
 use crate::arch::percpu::PerCpu;
-use crate::guests::watching::{self, Look};
+use crate::guests::watching::{self, StretchEnd};
 
 impl Task {
     /// Runs it until it waits, or the CPU has something else to do. The host's timer fires at `others_alarm` at
@@ -24,10 +24,10 @@ impl Task {
         }
         let now = cpu::tsc();
         match self.watched.end_stretch(now) {
-            Look::NotYet => pause,
-            Look::Due => self.look(now).map_or(pause, |until| self.rest(until)),
-            Look::Spent(until) => {
-                self.look(now);
+            StretchEnd::NotYet => pause,
+            StretchEnd::Due => self.check_spin(now).map_or(pause, |until| self.rest(until)),
+            StretchEnd::Spent(until) => {
+                self.check_spin(now);
                 if self.watched.is_throttled() { self.rest(until) } else { pause }
             }
         }
@@ -35,7 +35,7 @@ impl Task {
 
     /// Checks whether it spins. Returns until when it rests if it is throttled from now on.
     #[cold]
-    fn look(&mut self, now: u64) -> Option<u64> {
+    fn check_spin(&mut self, now: u64) -> Option<u64> {
         let guest = self.instance.guest.clone();
         let sample = watching::sample(&*self.vcpu, &mut self.cpu, now);
         let Others { can_run, halted_for_good } = self.instance.machine.others(&self.cpu);

@@ -7,8 +7,8 @@ mod adding;
 mod cursors;
 mod drain;
 mod follower;
-mod heritage;
 mod logger;
+mod predecessor;
 mod rings;
 mod wire;
 
@@ -16,6 +16,6 @@ pub use adding::{add_ring, collect};
 pub use cursors::CpuCursors;
 pub use drain::{Drain, LINE_BYTES};
 pub use follower::Follower;
-pub use logger::{set_followed, start, tell_follower};
-pub use rings::{Legacy, legacies, ring, set_clock, tell_memory, write};
+pub use logger::{notify_follower, set_followed, start};
+pub use rings::{Legacy, legacies, log_memory, ring, set_clock, write};
 pub use wire::to_wire;

@@ -33,5 +33,5 @@ pub fn start_silently(level: Level) {
     log::start(level);
 }
 
-/// The console of a host whose command line is not known yet.
-pub const UNTOLD: Console = Console::Serial { baud: FASTEST_BAUD, transmit: Transmit::Fifo };
+/// The console of a host until its command line is known.
+pub const BEFORE_OPTIONS: Console = Console::Serial { baud: FASTEST_BAUD, transmit: Transmit::Fifo };

@@ -58,7 +58,7 @@ pub enum Step {
     More,
     /// The UART takes no more for now.
     Full,
-    /// Another CPU is at it.
+    /// Another CPU is printing.
     Busy,
 }
 
@@ -149,8 +149,8 @@ pub fn print_ahead() {
     }
 }
 
-/// The image is about to leave: prints what is left, and no interrupt comes any more. What a CPU is at that does not
-/// let go stays unprinted.
+/// Prints the remaining records before the image leaves, and disables the UART's interrupts. Records stay unprinted if
+/// another CPU does not release the lock.
 pub fn hand_over() {
     if let Some(mut output) = patiently() {
         output.print(Patience::USUAL);
@@ -166,10 +166,10 @@ pub fn report() {
     let room = uart.found().map_or(0, |found| found.depth.bytes());
     drop(output);
     ::log::info!(
-        "printing: {} bytes, {} looks, {} drops, {} ns spent; interrupts off for {} accesses at most, {} ns; a fill is \
-         {}",
+        "printing: {} bytes, {} status reads, {} drops, {} ns spent; interrupts off for {} accesses at most, {} ns; a \
+         fill is {}",
         counters.bytes,
-        counters.looks,
+        counters.status_reads,
         counters.drops,
         timer::ticks_to_ns(SPENT_TICKS.load(Ordering::Relaxed)),
         LONGEST_ACCESSES.load(Ordering::Relaxed),
@@ -192,8 +192,7 @@ impl Output {
         Self { uart: serial::com1(), drain: Drain::new(), line: [0; LINE_BYTES], used: 0, sent: 0 }
     }
 
-    /// Makes sure that the line under way has something left; `false` if nothing is left to print, or nobody to print
-    /// it.
+    /// Makes sure that the line under way has something left; `false` if nothing is left to print, or there is no UART.
     fn has_more(&mut self) -> bool {
         if self.sent == self.used {
             self.sent = 0;
@@ -211,7 +210,7 @@ impl Output {
         if taken == 0 { Step::Full } else { Step::More }
     }
 
-    /// All that there is. A UART that is dropped keeps it waiting.
+    /// Prints all records. Those for a dropped UART stay unprinted.
     pub fn print(&mut self, patience: Patience) {
         while self.has_more() {
             let bytes = &self.line[self.sent..self.used];
@@ -225,6 +224,6 @@ impl Output {
 
     fn accesses(&self) -> u64 {
         let counters = self.uart.counters();
-        counters.looks + counters.bytes
+        counters.status_reads + counters.bytes
     }
 }

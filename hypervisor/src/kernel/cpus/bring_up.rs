@@ -29,8 +29,8 @@ pub struct Others {
 }
 
 impl Others {
-    /// Prepares every CPU that the firmware names and the operator wants, and (unless the operator wants that
-    /// later) orders them to start; waits for nobody.
+    /// Prepares every CPU that the firmware names and the operator wants, and (unless the operator wants that later)
+    /// orders them to start; waits for none.
     pub fn kick() -> Self {
         let mut this = Self { machine: Machine::new(&[]), crew: None, wanted: Vec::new(), under_way: None };
         let Some((_, options)) = BOOT.get() else { return this };
@@ -75,7 +75,7 @@ impl Others {
         if let (Some(crew), Some(ids)) = (self.crew, APIC_IDS.get()) {
             Later::after(crew.plan(), ids).into_iter().for_each(|later| _ = LATER.call_once(|| later));
         }
-        console::log::tell_memory();
+        console::log::log_memory();
         log::info!("CPUs: {} online", online().len());
     }
 }
@@ -144,7 +144,7 @@ pub fn report(crew: &Crew<'_>, summary: &Summary) {
     for (index, waits) in in_order(crew, summary.wait_began).filter(came) {
         let Some(sync) = crew.cell(index).map(CpuCell::sync) else { continue };
         log::debug!(
-            "bring-up {index}: first-sign {} initialisation {} tsc-sync {} online {} cycles; tsc {sync:?}",
+            "CPU {index}: bring-up waits: first-sign {} initialisation {} tsc-sync {} online {} cycles; TSC {sync:?}",
             waits.first_sign,
             waits.initialisation,
             waits.tsc_sync,
@@ -153,7 +153,8 @@ pub fn report(crew: &Crew<'_>, summary: &Summary) {
     }
     log::debug!("bring-up policy: {:?}", crew.plan().policy);
     log::info!(
-        "bring-up: {} CPUs online after {} cycles ({} us): kicks {}, waits {}, wait for the last first sign {} cycles",
+        "bring-up: {} CPUs online after {} cycles ({} us): kicks {}, waits {}, wait for the last \
+         CPU's first sign {} cycles",
         summary.online,
         summary.total_ticks,
         smp::ticks_to_us(summary.total_ticks),

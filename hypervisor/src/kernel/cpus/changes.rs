@@ -29,14 +29,14 @@ cpu_local! {
 
 /// The reason for which a CPU did not come online.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BringBackError {
+pub enum OnlineError {
     /// No memory for its stack, or there was none for the first steps of any.
     OutOfMemory,
     /// It came no further than this.
     Dead(Phase),
 }
 
-impl fmt::Display for BringBackError {
+impl fmt::Display for OnlineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OutOfMemory => f.write_str("there is no memory for its first steps"),
@@ -50,7 +50,7 @@ pub fn leave_order(index: u32) -> &'static LeaveOrder {
     LEAVE.of(index).unwrap_or_else(|| panic!("there is no CPU {index}"))
 }
 
-/// Those that are online take vCPUs, where anything runs guests.
+/// Opens the online CPUs for vCPUs, if guests can run.
 pub(super) fn open_all() {
     online().into_iter().for_each(open);
 }
@@ -63,19 +63,19 @@ fn open(index: u32) {
     }
 }
 
-/// Brings a CPU online that is offline, and calls home the vCPUs that belong there. Waits for it, for a bounded time.
+/// Takes an offline CPU online, and recalls the vCPUs that belong there. Waits for it, for a bounded time.
 ///
 /// It comes by INIT and start-up interrupt. Should CPUs that leave be parked one day, this is where such a one is
 /// released instead, and [`park`] where it is left alone.
-pub fn online_again(index: u32) -> Result<(), BringBackError> {
-    let crew = LATER.get().ok_or(BringBackError::OutOfMemory)?.crew(index);
-    prepare_one(index).map_err(|_| BringBackError::OutOfMemory)?;
-    leave_order(index).forget();
+pub fn online_again(index: u32) -> Result<(), OnlineError> {
+    let crew = LATER.get().ok_or(OnlineError::OutOfMemory)?.crew(index);
+    prepare_one(index).map_err(|_| OnlineError::OutOfMemory)?;
+    leave_order(index).reset();
     let mut machine = Machine::new(APIC_IDS.get().map_or(&[], |ids| ids));
     let summary = bring_up_some(crew, &[index], &mut machine);
     machine.stay_awake();
     match summary.dead.first() {
-        Some((_, phase)) => Err(BringBackError::Dead(*phase)),
+        Some((_, phase)) => Err(OnlineError::Dead(*phase)),
         None => {
             log::info!("CPU {index} came online in {} us", smp::ticks_to_us(summary.total_ticks));
             open(index);

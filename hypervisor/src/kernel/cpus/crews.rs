@@ -39,7 +39,7 @@ impl Later {
     }
 
     /// The plan for one of them. INIT leaves a time stamp counter and its adjustment as they are (AMD APM vol 2, table
-    /// 14-1; Intel SDM vol 3, table 10-1), so what was settled once about a clock holds.
+    /// 14-1; Intel SDM vol 3, table 10-1), so a decision about a clock stays valid.
     pub fn crew(&self, index: u32) -> &Crew<'static> {
         let outcome = self.new.cell(index).map(|cell| cell.sync().outcome);
         match outcome {

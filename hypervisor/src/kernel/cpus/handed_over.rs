@@ -44,7 +44,7 @@ pub fn adopt_running(members: &[(u32, u32)]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Those that are not online can come from now on. For an image that has taken over and has all memory.
+/// Lets the CPUs that are not online come online from now on. For an image that has taken over and has all memory.
 pub fn expect_others() {
     let (Some((_, options)), Some(ids)) = (BOOT.get(), APIC_IDS.get()) else { return };
     if ids.len() > 1

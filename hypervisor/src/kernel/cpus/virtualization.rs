@@ -29,7 +29,7 @@ pub fn detect_virtualization() {
     let detected = VIRT.call_once(|| {
         let virt = Virt::detect()?;
         assess_speculation();
-        // Before anybody readies a CPU for guests.
+        // Before any CPU is prepared for guests.
         counting = detect_counters(virt);
         Ok(virt)
     });
@@ -78,9 +78,9 @@ fn detect_counters(virt: Virt) -> Option<&'static str> {
 
 /// The calling CPU, on which no guest is loaded, is about to leave this image: nothing is left in it of any
 /// guest, nor of what runs them.
-pub fn forget_guests() {
+pub fn clear_guest_state() {
     if let Some(Ok(virt)) = VIRT.get() {
         virt.disable();
     }
-    switch_pages::forget_guests();
+    switch_pages::reset_guest_registers();
 }

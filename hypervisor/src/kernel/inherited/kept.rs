@@ -8,7 +8,7 @@ use handover::layout::{LogRing, Purpose, Stamps};
 use handover::state::Late;
 use units::{PhysAddr, PhysRange};
 
-use super::conversation::{Conversation, conversation_of};
+use super::channel_state::{ChannelState, channel_state_of};
 use super::record::{RECORD, record};
 use crate::arch::memory;
 
@@ -39,7 +39,7 @@ pub fn timelines() -> impl Iterator<Item = FrameRange> {
     RECORD.lock().map(|record| record.kept_for(Purpose::Timeline)).into_iter().flatten().filter_map(FrameRange::adopt)
 }
 
-/// The CPUs of whose log there is a ring, and the ring's bytes.
+/// The CPUs with a log ring, and the ring's bytes.
 pub fn logs() -> impl Iterator<Item = (u32, u64)> {
     let rings = RECORD.lock().map_or(Items::EMPTY, |record| record.log);
     rings.iter().map(|ring| (ring.cpu.get(), ring.bytes.get()))
@@ -55,10 +55,10 @@ pub fn with_events(adopt: impl Fn(&[u8], u64)) {
     }
 }
 
-/// Returns what the image before handed over last of all: the conversation, and when guests stopped. For an image that
-/// has taken over.
-pub fn late() -> Option<(Conversation, Stamps)> {
-    with_late(|late, _| (conversation_of(late.control), late.stamps))
+/// Returns what the image before handed over last of all: the control channel's state, and when guests stopped. For an
+/// image that has taken over.
+pub fn late() -> Option<(ChannelState, Stamps)> {
+    with_late(|late, _| (channel_state_of(late.control), late.stamps))
 }
 
 /// Shows the block of what the image before handed over last, and what is in its tail.

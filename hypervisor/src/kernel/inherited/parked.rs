@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPUs that the image before has parked, and giving back all that it left. What is done with which of them, and in
-//! which order, is decided in [`::update::parked`] and [`::update::release`].
+//! CPUs that the image before has parked, and giving back all that it left. [`::update::parked`] and
+//! [`::update::release`] decide what is done with each, and in which order.
 
 use ::update::parked::{self, LeftOut, Mailboxes, OtherVersion};
 use ::update::release::{Act, Release};
@@ -76,7 +76,7 @@ pub fn give_back(online: &[u32], mut copy_log: impl FnMut()) -> bool {
             Act::CopyLog => {
                 copy_log();
                 span = Some(timeline::span(Name::GiveBack, 0));
-                // From here on nobody reads it but this function.
+                // From here on only this function reads it.
                 *RECORD.lock() = None;
             }
             Act::Reset(apic_id) => apic::send_init(apic_id),

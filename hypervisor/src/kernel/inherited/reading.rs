@@ -8,13 +8,13 @@ use handover::layout::{Purpose, Reason, unpadded};
 use handover::record::Record;
 use units::{PhysAddr, PhysRange};
 
-use super::conversation::conversation;
+use super::channel_state::channel_state;
 use super::record::{FILES, KNOWN, Known, RECORD};
 use crate::arch::boot::{self as entry, BootMemory};
 use crate::arch::timer::Rates;
 use crate::arch::{clock, timer};
 
-/// Reads the record at `at`, settles in the slot that it names, and goes on with the clock.
+/// Reads the record at `at`, notes the slot that it names as this image's, and continues the clock.
 ///
 /// # Errors
 /// Why the record cannot be used.
@@ -49,7 +49,7 @@ fn known_of(record: &Record<'_>) -> Known {
         old_build: ArrayString::from(record.build).unwrap_or_default(),
         stamps: record.stamps,
         checked: record.checked,
-        conversation: conversation(record),
+        channel_state: channel_state(record),
         cpus: record.cpus.len() as u32,
         confirm_within_s: record.deadline.map(|deadline| deadline.seconds.get()),
         is_update: record.host.reason.get() == Reason::Update as u32,

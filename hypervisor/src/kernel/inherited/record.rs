@@ -11,7 +11,7 @@ use handover::{Items, RecordError};
 use spin::{Mutex, Once};
 use units::PhysRange;
 
-use super::conversation::Conversation;
+use super::channel_state::ChannelState;
 use crate::arch::boot as entry;
 use crate::arch::memory;
 
@@ -39,8 +39,8 @@ pub struct Known {
     pub stamps: Option<Stamps>,
     /// The check of this image.
     pub checked: Option<Checked>,
-    /// The control channel's conversation.
-    pub conversation: Conversation,
+    /// The control channel's state.
+    pub channel_state: ChannelState,
     /// CPUs that the old image had, this one included.
     pub cpus: u32,
     /// Guests go on.
@@ -80,7 +80,7 @@ pub fn succession() -> Option<(String, String)> {
     Some((old.trim_end().into(), new.trim_end().into()))
 }
 
-/// Returns where this image comes from, and whom it has lost on the way.
+/// Logs where this image comes from, and the CPUs lost on the way.
 pub fn announce() {
     let record = RECORD.lock();
     let (Some(record), Some(known)) = (record.as_ref(), known()) else { return };

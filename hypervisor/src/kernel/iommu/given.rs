@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use iommu::GuestDomain;
 use pci::Bdf;
 
-/// What a guest's functions behind one unit reach.
+/// Memory that a guest's functions behind one unit reach.
 pub struct Given {
     /// The guest's number.
     pub guest: u32,

@@ -14,7 +14,7 @@ use super::given::Given;
 use super::{IOMMUS, Iommus};
 use crate::arch::iommu::{TableWords, UnitRegisters};
 
-/// The first guest's domain; those below are nobody's and firmware's.
+/// The first guest's domain; those below are no guest's: unassigned functions, and firmware's.
 const FIRST_DOMAIN: u16 = 2;
 
 /// Lets a function reach a guest's memory, by the guest's addresses, and nothing else. The memory is the same at each
@@ -176,7 +176,7 @@ pub fn set_interrupt(function: Bdf, index: u16, interrupt: Option<Interrupt>) ->
     })
 }
 
-/// What a function writes to send an interrupt.
+/// Returns the message that a function writes to send an interrupt.
 ///
 /// # Errors
 /// It was not opened.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Inputs of I/O APICs, and whether units remap interrupts. VT-d blocks an input whose entry names a CPU itself, so
-//! every entry is made here, after the units were taken over or adopted.
+//! Inputs of I/O APICs, and whether units remap interrupts. VT-d blocks an input with an entry that names a CPU itself,
+//! so every entry is made here, after the units were taken over or adopted.
 
 use alloc::format;
 use alloc::string::ToString;
@@ -21,7 +21,7 @@ pub fn redirect(chip: usize, input: u32, signal: Signal, is_active_low: bool) ->
         let (number, apic) = iommus.chip(chip)?;
         let unit = iommus.units.get_mut(number)?.unit.as_mut().ok()?;
         let made = unit.redirect(&mut iommus.store, apic, input as u16, signal, is_active_low);
-        made.inspect_err(|problem| log::error!("IOMMU {number}: I/O APIC {chip} input {input} is silent: {problem}"))
+        made.inspect_err(|problem| log::error!("IOMMU {number}: I/O APIC {chip} input {input} is blocked: {problem}"))
             .ok()
     });
     made.unwrap_or(Redirection::direct(signal, is_active_low))
@@ -44,7 +44,7 @@ pub(in crate::kernel) fn pass() -> bool {
         let Ok(unit) = &mut driven.unit else { continue };
         match unit.pass_interrupts(&mut iommus.store) {
             Ok(()) => log::warn!("IOMMU {number}: interrupts pass unchecked, for an image that cannot remap them"),
-            Err(problem) => log::error!("IOMMU {number}: interrupts of I/O APICs are silent: {problem}"),
+            Err(problem) => log::error!("IOMMU {number}: interrupts of I/O APICs are blocked: {problem}"),
         }
     }
     iommus.has_passed = true;
@@ -94,7 +94,7 @@ impl Iommus {
         unit.remap_interrupts(&mut self.store, is_x2apic)
     }
 
-    /// Returns whether inputs of I/O APICs are silent by entries that name a CPU themselves.
+    /// Returns whether units block inputs of I/O APICs with entries that name a CPU themselves.
     fn remaps_inputs(&self) -> bool {
         let mut units = self.units.iter().filter_map(|driven| driven.unit.as_ref().ok());
         self.description.kind == Some(Kind::Intel) && units.any(|unit| unit.remaps_interrupts())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What units report: polled by the boot CPU, passed on to the operator at a limited rate, and functions that are to be
-//! stopped for it.
+//! Reports of the units: polled by the boot CPU, passed on to the operator at a limited rate. Functions are stopped for
+//! some of them.
 
 use alloc::string::ToString;
 
@@ -18,12 +18,12 @@ const POLL_INTERVAL_US: u64 = 250_000;
 /// Notices taken from a unit in one poll: a function may be refused all the time.
 const NOTICES_AT_A_TIME: usize = 64;
 
-/// Takes what the units report, if it is time; returns the functions that are to be stopped. For the boot CPU.
-pub fn poll(mut told: impl FnMut(Report)) -> ArrayVec<Storm, MAX_STORMING> {
+/// Takes the units' reports, if it is time; returns the functions that are to be stopped. For the boot CPU.
+pub fn poll(mut report_to: impl FnMut(Report)) -> ArrayVec<Storm, MAX_STORMING> {
     let now = cpu::tsc();
     let Some(mut iommus) = IOMMUS.try_lock() else { return ArrayVec::new() };
     let Some(iommus) = iommus.as_mut().filter(|iommus| now >= iommus.next_poll) else { return ArrayVec::new() };
-    let has_found = iommus.poll(now, &mut told);
+    let has_found = iommus.poll(now, &mut report_to);
     let interval = if has_found { QUICK_POLL_US } else { POLL_INTERVAL_US };
     iommus.next_poll = now + timer::us_to_ticks(interval);
     iommus.storms.end_poll(now)
@@ -35,9 +35,9 @@ pub fn next_poll() -> Option<u64> {
 }
 
 impl Iommus {
-    /// Takes what the units report; `told` gets each event that is due. Returns whether any function was refused
+    /// Takes the units' reports; `report_to` gets each event that is due. Returns whether any function was refused
     /// something that is not stopped yet.
-    fn poll(&mut self, now: u64, told: &mut dyn FnMut(Report)) -> bool {
+    fn poll(&mut self, now: u64, report_to: &mut dyn FnMut(Report)) -> bool {
         let Self { description, units, store, reports, storms, .. } = self;
         let mut has_found = false;
         for (described, driven) in description.units.iter().zip(units) {
@@ -46,18 +46,18 @@ impl Iommus {
             let taken = take(unit, store, &mut |notice, is_stopped| match notice {
                 Notice::Refused(fault) => {
                     *refused += 1;
-                    reports.note(fault, now).into_iter().for_each(&mut *told);
+                    reports.note(fault, now).into_iter().for_each(&mut *report_to);
                     if !is_stopped && !is_interrupter(description, fault.source) {
                         storms.note(fault.source, now);
                         has_found = true;
                     }
                 }
                 // A log that is full is so at each poll.
-                Notice::Trouble(trouble) if now >= *quiet_until => {
+                Notice::UnitError(trouble) if now >= *quiet_until => {
                     *quiet_until = now + timer::us_to_ticks(REPORT_INTERVAL_US);
                     log::error!("IOMMU at {at}: {trouble}");
                 }
-                Notice::Trouble(_) => {}
+                Notice::UnitError(_) => {}
             });
             if let Err(problem) = taken {
                 log::error!("IOMMU at {at}: {problem}");
@@ -65,7 +65,7 @@ impl Iommus {
             }
         }
         while let Some(report) = reports.next_due(now) {
-            told(report);
+            report_to(report);
         }
         has_found
     }
@@ -81,7 +81,7 @@ fn take(
         let Some(notice) = unit.next_notice(store)? else { break };
         let is_stopped = match notice {
             Notice::Refused(fault) => unit.is_stopped(store, fault.source).unwrap_or(true),
-            Notice::Trouble(_) => false,
+            Notice::UnitError(_) => false,
         };
         noticed(notice, is_stopped);
     }

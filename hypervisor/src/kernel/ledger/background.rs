@@ -25,25 +25,25 @@ static STARTED_AT: Once<u64> = Once::new();
 /// Bytes scrubbed since the log was last reported.
 static SCRUBBED_BYTES: AtomicU64 = AtomicU64::new(0);
 static HAS_TAINTED: AtomicBool = AtomicBool::new(false);
-/// Somebody wants all pieces back.
-static STANDSTILLS: AtomicU32 = AtomicU32::new(0);
+/// Number of callers for which no piece may be taken.
+static SCRUB_PAUSES: AtomicU32 = AtomicU32::new(0);
 /// A piece that could not be given back yet.
 static KEPT: Mutex<Option<ScrubPiece>> = Mutex::new(None);
 
-/// As long as there is one, no piece is taken.
-pub struct Standstill;
+/// A pause of scrubbing: while there is one, no piece is taken.
+pub struct ScrubPause;
 
-impl Standstill {
-    /// From now on.
+impl ScrubPause {
+    /// Begins a pause.
     pub fn begin() -> Self {
-        STANDSTILLS.fetch_add(1, Ordering::AcqRel);
+        SCRUB_PAUSES.fetch_add(1, Ordering::AcqRel);
         Self
     }
 }
 
-impl Drop for Standstill {
+impl Drop for ScrubPause {
     fn drop(&mut self) {
-        STANDSTILLS.fetch_sub(1, Ordering::AcqRel);
+        SCRUB_PAUSES.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -103,7 +103,7 @@ fn write_records() -> bool {
 }
 
 fn scrub_piece() -> bool {
-    if !HAS_TAINTED.load(Ordering::Relaxed) || STANDSTILLS.load(Ordering::Acquire) > 0 {
+    if !HAS_TAINTED.load(Ordering::Relaxed) || SCRUB_PAUSES.load(Ordering::Acquire) > 0 {
         return false;
     }
     HAS_TAINTED.store(false, Ordering::Release);

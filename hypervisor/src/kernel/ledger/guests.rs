@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory for guests, and back. A guest never sees what somebody else has left: what is not known to hold zeros is
-//! cleared before its kernel is loaded; what it leaves is scrubbed by an idle CPU, so that the next one need not
-//! wait for that.
+//! Memory for guests, and back. A guest never sees data of an earlier owner. Memory that is not known to hold zeros is
+//! cleared before the guest's kernel is loaded. Memory that it leaves is scrubbed by an idle CPU, so that the next
+//! guest need not wait for that.
 
 use firmware::Tables;
 use frames::{FrameRange, GuestFrames, Node, OutOfMemory, PageSize};
 
-use super::background::{self, Standstill};
+use super::background::{self, ScrubPause};
 use crate::arch::guest_memory::FrameSource;
 use crate::arch::memory::FRAMES;
 use crate::arch::{cpu, percpu};
@@ -15,13 +15,13 @@ use crate::arch::{cpu, percpu};
 pub static FRAME_SOURCE: FrameSource = FrameSource { allocate, release };
 
 /// The number of checks whether the pieces being scrubbed are back: far longer than any takes.
-const LOOKS: u32 = 100_000_000;
+const CHECKS: u32 = 100_000_000;
 
 /// Memory for a guest in one piece, in huge frames of 1 GiB where it is that much, near `node`.
 fn allocate(bytes: u64, node: Option<Node>) -> Result<GuestFrames, OutOfMemory> {
-    // Pieces that are being scrubbed are nobody's, but not to be had: their place may be what is wanted.
-    let _standstill = Standstill::begin();
-    for _ in 0..LOOKS {
+    // Pieces that are being scrubbed have no owner, but cannot be allocated: they may be in the wanted place.
+    let _pause = ScrubPause::begin();
+    for _ in 0..CHECKS {
         if !FRAMES.lock().is_scrubbing() {
             break;
         }
@@ -36,7 +36,7 @@ fn allocate(bytes: u64, node: Option<Node>) -> Result<GuestFrames, OutOfMemory> 
     gib.map_or_else(|| frames.allocate_for_guest(bytes, PageSize::Mib2, node), Ok)
 }
 
-/// Takes a guest's memory back.
+/// Releases a guest's memory.
 fn release(range: FrameRange) {
     let bytes = range.bytes();
     if let Err(error) = FRAMES.lock().free_from_guest(range) {

@@ -7,7 +7,8 @@ use units::{ByteSize, PhysRange};
 
 use crate::arch::memory::FRAMES;
 
-/// All of it, for the next image. What the option `bad-memory` names is not in it: the next image has the same options.
+/// All of it, for the next image. Memory that the option `bad-memory` names is not in it: the next image has the same
+/// options.
 static RETIRED: mca::Retired<MAX_RETIRED> = mca::Retired::new();
 
 /// Retires memory that a machine check has named.
@@ -39,7 +40,7 @@ pub fn adopt(frames: &mut Frames<'static>, retired: impl Iterator<Item = PhysRan
 
 fn hand_on(memory: PhysRange) {
     if !RETIRED.add(memory) {
-        log::warn!("memory {memory} is damaged, and an update or restart forgets it: {MAX_RETIRED} pieces are retired");
+        log::warn!("memory {memory} is damaged, but the next image uses it: already {MAX_RETIRED} pieces are retired");
     }
 }
 
@@ -57,8 +58,8 @@ pub fn section() -> impl Iterator<Item = Retired> {
 /// Bytes by which a record may have grown when it is written again.
 pub const MAX_GROWTH_BYTES: usize = MAX_RETIRED * size_of::<Retired>();
 
-/// Logs what a reader of this hand-over version forgets.
-pub fn warn_if_forgotten(version: u32) {
+/// Logs damaged memory that a reader of this hand-over version does not know.
+pub fn warn_if_dropped(version: u32) {
     if version < Kind::Retired.since() && count() > 0 {
         log::warn!("hand-over version {version} has no retired memory: the next image uses {} damaged pieces", count());
     }

@@ -59,7 +59,7 @@ impl Listening {
     }
 }
 
-/// Where requests have to be signed, nobody may ask a host that has ended: it checks no signature.
+/// Where requests have to be signed, a host that has ended refuses all: it checks no signature.
 fn answer(uart: &mut Uart, question: Question) {
     if configuration::host().demands_sessions() {
         let hint = "its requests had to be signed, and it checks none any more: see COM1, key b there resets it";
@@ -98,13 +98,13 @@ fn refusal(hint: &'static str) -> Reply<'static> {
 
 fn send(uart: &mut Uart, id: u32, reply: &Reply<'_>) {
     let mut buffer = [0; ANSWER_BYTES];
-    // What does not fit is not sent, and the tool waits in vain: no answer of these is so long.
+    // An answer that does not fit is not sent, and the tool waits in vain: no answer of these is so long.
     if let Ok(bytes) = reply.encode(id, &mut buffer) {
         uart.send(bytes, Patience::LAST_WORDS);
     }
 }
 
-/// Returns what host it was. What only a lock would report is left at 0.
+/// Returns the host's description. Fields that need a lock are left at 0.
 fn describe() -> BorrowedInfo<'static> {
     let (unclaimed_nmis, unexpected_interrupts, last_unexpected_vector) = strays::counts();
     BorrowedInfo {

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use arrayvec::{ArrayString, ArrayVec};
 use endstate::epitaph::{self, Account, BACKTRACE_ADDRESSES, REGISTERS, Registers};
-use endstate::{Action, HELP, RollCall};
+use endstate::{Action, HELP, StopOutcome};
 use spin::Mutex;
 
 use super::condition::{STOPPED_AT, action};
@@ -39,7 +39,7 @@ pub struct Cause<'a> {
 }
 
 /// Written and read by the owner alone; tried, never waited for.
-static ROLL_CALL: Mutex<Option<RollCall>> = Mutex::new(None);
+static STOP_OUTCOME: Mutex<Option<StopOutcome>> = Mutex::new(None);
 static NOTED: Mutex<Option<Noted>> = Mutex::new(None);
 /// For the key that prints them again.
 static REGISTERS_THEN: [AtomicU64; REGISTERS.len()] = [const { AtomicU64::new(0) }; REGISTERS.len()];
@@ -91,8 +91,8 @@ pub(super) fn with_first(cause: &Cause<'_>, with: fn(&Cause<'_>)) {
 }
 
 /// Keeps how the others were stopped.
-pub(super) fn note_roll_call(call: RollCall) {
-    if let Some(mut place) = ROLL_CALL.try_lock() {
+pub(super) fn note_stop_outcome(call: StopOutcome) {
+    if let Some(mut place) = STOP_OUTCOME.try_lock() {
         *place = Some(call);
     }
 }
@@ -140,13 +140,13 @@ pub(super) fn print_registers() {
 
 /// Prints what became of the other CPUs.
 fn print_others() {
-    let call = ROLL_CALL.try_lock().and_then(|call| *call).unwrap_or_default();
+    let call = STOP_OUTCOME.try_lock().and_then(|call| *call).unwrap_or_default();
     let failed_too = ENDING.failed_too();
     for (set, what) in [
         (call.by_interrupt.without(&failed_too), "stopped"),
         (failed_too, "failed too, and stopped"),
         (call.by_nmi.without(&failed_too), "stopped by an NMI, interrupts were masked"),
-        (call.silent, "NOT ANSWERING, it may still run"),
+        (call.unresponsive, "NOT ANSWERING, it may still run"),
     ] {
         if !set.is_empty() {
             emergency(format_args!("CPU{} {set}: {what}", if set.count() == 1 { "" } else { "s" }));

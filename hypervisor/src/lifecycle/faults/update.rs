@@ -2,8 +2,7 @@
 //! An image on trial that fails, as the operator asks (`selftest=update:<fault>:<step>`), and CPUs that wait on their
 //! way between two images (`selftest=update:wait:<point>`).
 //!
-//! The new image fails, the old one makes its CPUs wait: only the one of them whose part is asked for has to be a test
-//! image.
+//! The new image fails, the old one makes its CPUs wait: only the one that has the wanted part has to be a test image.
 
 use alloc::format;
 use alloc::string::String;
@@ -23,8 +22,8 @@ use crate::kernel::inherited;
 
 /// The time for which a CPU waits at most for an NMI at a fault point on its way between two images.
 const WAIT_US: u64 = 100_000;
-/// The first NMI comes so long after the first CPU is back: the others have learnt of the roll-back then, and are on
-/// their way. One that an NMI brings back is at none of the points on the way back when the next one comes.
+/// The first NMI comes so long after the first CPU is back: the others know of the roll-back then, and are on their
+/// way. One that an NMI returns is at none of the points on the way back when the next one comes.
 const FIRST_NMI_US: u64 = 20_000;
 const _: () = assert!(SelfTest::UPDATE_POINTS.len() == FAULT_POINTS);
 
@@ -33,12 +32,12 @@ static IS_IN_BLACKOUT: AtomicBool = AtomicBool::new(false);
 /// Updates that waited at each fault point in turn.
 static UPDATES: AtomicUsize = AtomicUsize::new(0);
 
-/// This image has built nothing yet.
+/// Fault point: this image has built nothing yet.
 pub fn begin() {
     fail(fault_at(UpdateStep::Begin));
 }
 
-/// This image has prepared itself, and the blackout is next.
+/// Fault point: this image has prepared itself, and the blackout is next.
 pub fn prepared() {
     fail(fault_at(UpdateStep::Prepare));
     IS_IN_BLACKOUT.store(true, Ordering::Relaxed);
@@ -78,8 +77,8 @@ pub fn is_astray() -> bool {
     fault_at(UpdateStep::Prepare) == Some(UpdateFault::Wrong)
 }
 
-/// Makes all of these CPUs but the last wait on their way. On the last one the new image fails, so that it brings the
-/// others back by NMIs.
+/// Makes all of these CPUs but the last wait on their way. On the last one the new image fails, so that it returns the
+/// others by NMIs.
 pub fn wait_on_the_way(switch_pages: &SwitchPages, cpus: impl ExactSizeIterator<Item = u32>, blackout: &mut Blackout) {
     let Some(tests) = self_tests().filter(|tests| tests.update_wait(0).is_some()) else { return };
     let Some(point) = tests.update_wait(UPDATES.fetch_add(1, Ordering::Relaxed)) else { return };

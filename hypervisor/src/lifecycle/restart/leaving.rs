@@ -21,7 +21,7 @@ use crate::guests::instance::Instance;
 use crate::guests::slots::GUESTS;
 use crate::kernel::console;
 use crate::kernel::cpus::{self, Member};
-use crate::kernel::inherited::Conversation;
+use crate::kernel::inherited::ChannelState;
 use crate::kernel::interrupts;
 use crate::kernel::timeline::{self, Name};
 use crate::lifecycle::update::machine::Machine;
@@ -46,8 +46,8 @@ pub fn park(index: u32) -> ! {
     }
 }
 
-/// Goes to the new image. What is done when is decided in [`::update::restart`].
-pub fn leave(staged: Staged, reason: Reason, asked: u64, last_words: &mut dyn FnMut() -> Conversation) -> ! {
+/// Switches to the new image. [`::update::restart`] decides the order of the steps.
+pub fn leave(staged: Staged, reason: Reason, asked: u64, last_words: &mut dyn FnMut() -> ChannelState) -> ! {
     let Staged { mut hand_over, switch_pages } = staged;
     timer::refine();
     if hand_over.next.image.iommu_version() < REMAPPED_SINCE {
@@ -57,14 +57,14 @@ pub fn leave(staged: Staged, reason: Reason, asked: u64, last_words: &mut dyn Fn
     let machine = Machine::new(percpu::BOOT_CPU, None);
     let mut departure = Departure::begin(hand_over.next.policy.checks_in_blackout());
     let mut stamps = Stamps { asked: asked.into(), stopped: 0.into(), parked: 0.into(), left: 0.into() };
-    let (mut conversation, mut hashed) = (Conversation::default(), Hashed::default());
+    let (mut channel_state, mut hashed) = (ChannelState::default(), Hashed::default());
     loop {
         let others = hand_over.members.iter().skip(1).map(Member::cpu);
         let is_parked = |cpu: Cpu| switch_pages.mailbox(cpu.index).is_some_and(ParkSlot::is_parked);
         match departure.next(&machine, others, is_parked) {
             Act::PrintLog => spanned(Name::FlushLog, console::print_ahead),
             Act::StopGuests => {
-                take_functions_back();
+                withdraw_functions();
                 timeline::instant(Name::GuestsStopped, hand_over.generation as u32);
                 stamps.stopped = cpu::tsc().into();
             }
@@ -76,7 +76,7 @@ pub fn leave(staged: Staged, reason: Reason, asked: u64, last_words: &mut dyn Fn
                 stamps.parked = cpu::tsc().into();
                 timeline::end(Name::Park, 0);
             }
-            Act::SendOutput => conversation = last_words(),
+            Act::SendOutput => channel_state = last_words(),
             Act::CheckImage => hashed = check(&hand_over),
             Act::EndLog => {
                 console::hand_over();
@@ -84,12 +84,12 @@ pub fn leave(staged: Staged, reason: Reason, asked: u64, last_words: &mut dyn Fn
             }
             Act::WriteRecord => spanned(Name::WriteRecord, || {
                 // Without it the new image lacks the events of this one, and nothing else.
-                let _ = hand_over.hand_over_state.save_host(hand_over.version, &stamps, &conversation);
+                let _ = hand_over.hand_over_state.save_host(hand_over.version, &stamps, &channel_state);
                 // It fitted before, with room for the memory that has been found damaged since.
-                let _ = write_record(&mut hand_over, switch_pages, reason, &stamps, hashed, &conversation);
+                let _ = write_record(&mut hand_over, switch_pages, reason, &stamps, hashed, &channel_state);
             }),
             Act::Leave => {
-                cpus::forget_guests();
+                cpus::clear_guest_state();
                 timeline::begin(Name::SwitchPages, hand_over.generation as u32);
                 switch_pages.leave(hand_over.next.image.note().entry.get(), hand_over.record.range().start())
             }
@@ -98,8 +98,8 @@ pub fn leave(staged: Staged, reason: Reason, asked: u64, last_words: &mut dyn Fn
 }
 
 /// No PCI function reaches a guest's memory when the next image uses it for something else.
-fn take_functions_back() {
-    GUESTS.all().filter_map(|guest| guest.run::<Instance>()).for_each(|run| run.take_functions_back());
+fn withdraw_functions() {
+    GUESTS.all().filter_map(|guest| guest.run::<Instance>()).for_each(|run| run.withdraw_functions());
     under_way::finish_all();
 }
 
@@ -109,7 +109,7 @@ fn spanned(name: Name, step: impl FnOnce()) {
     timeline::end(name, 0);
 }
 
-/// From here on no lock is waited for.
+/// Orders the other CPUs to park. From here on no lock is waited for.
 fn order_to_park(hand_over: &HandOver, switch_pages: &SwitchPages) {
     fault::point!(crate::lifecycle::faults::spoil_staged(hand_over.next.slot.range()));
     timeline::begin(Name::Park, 0);

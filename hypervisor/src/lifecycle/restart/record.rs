@@ -21,7 +21,7 @@ use crate::guests::{control_keys, events};
 use crate::kernel::console;
 use crate::kernel::console::log::Legacy;
 use crate::kernel::cpus::{self, Member};
-use crate::kernel::inherited::Conversation;
+use crate::kernel::inherited::ChannelState;
 use crate::kernel::iommu;
 use crate::kernel::ledger::retired;
 use crate::kernel::platform::BOOT;
@@ -34,7 +34,7 @@ pub fn write_record(
     reason: Reason,
     stamps: &Stamps,
     hashed: Hashed,
-    conversation: &Conversation,
+    channel_state: &ChannelState,
 ) -> Result<usize, Full> {
     let Some((boot, _)) = BOOT.get() else { return Err(Full) };
     let ranges = [
@@ -85,14 +85,14 @@ pub fn write_record(
         .chain(iommu_tables)
         .chain(blocks);
     writer.each(Kind::Kept, kept_ranges.map(kept));
-    writer.one(Kind::Stamps, stamps).one(Kind::Control, &conversation.section(events::next_sequence()));
+    writer.one(Kind::Stamps, stamps).one(Kind::Control, &channel_state.section(events::next_sequence()));
     writer.each(Kind::Log, rings().map(log_ring)).one(Kind::Checked, &checked);
     writer.raw(Kind::Build, entry::BUILD.as_bytes());
     writer.each(Kind::Retired, retired::section());
     // A restart with another bundle begins with what that one's configurations name.
     let is_kept = is_update || hand_over.source.next_bundle().is_none();
     writer.each(Kind::Assignments, hand_over_state.assignments.iter().copied().filter(|_| is_kept));
-    // Where there are any the next image must know them.
+    // The next image must know them, if there are any.
     if !hand_over_state.ports.is_empty() {
         writer.each(Kind::Ports, hand_over_state.ports.iter().copied());
     }

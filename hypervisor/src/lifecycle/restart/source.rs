@@ -76,7 +76,7 @@ impl Source {
         }
     }
 
-    /// Returns what was sent, if it is a bundle: it is handed over to the next image, whose bundle it is.
+    /// Returns the file that was sent, if it is a bundle: it is handed over to the next image as its bundle.
     pub fn next_bundle(&self) -> Option<&Upload> {
         match &self.file {
             File::Uploaded(upload) if upload.is_bundle() => Some(upload),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An image in its slot that is not yet trusted: placed, locked where the policy says so, then hashed in slices
-//! while guests run, and judged. What is hashed is the file as it was placed, so that it is what will run.
+//! An image in its slot that is not yet trusted: placed, locked where the policy states it, then hashed in slices while
+//! guests run, and judged. The file is hashed as it was placed, so that the hashed image is the one that will run.
 
 use alloc::boxed::Box;
 
@@ -127,7 +127,7 @@ impl StagedImage {
         let Self { image, slot, policy, check, ticks } = *self;
         let hashed = Hashed { bytes: check.bytes(), ticks };
         let origin = judge(check, file)?;
-        tell(&image, origin, hashed);
+        log_judged(&image, origin, hashed);
         Ok(Box::new(Trusted { image, slot, policy, hashed }))
     }
 
@@ -227,7 +227,7 @@ fn judge(check: Check<Engine>, file: &[u8]) -> Result<Origin, StageError> {
     seal.judge(&check.digest(), trust::trust()).map_err(StageError::Seal)
 }
 
-fn tell(image: &Image, origin: Origin, hashed: Hashed) {
+fn log_judged(image: &Image, origin: Origin, hashed: Hashed) {
     let (version, build) = (image.note().version(), image.build());
     let (us, means) = (timer::ticks_to_ns(hashed.ticks) / 1000, Engine::best().means());
     let whole = format_args!("image {version} {build}: whole ({us} us, by {means})");

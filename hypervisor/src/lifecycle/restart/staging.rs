@@ -10,7 +10,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use ::update::needs::{self, Needs};
-use ::update::stage::{self, Goods, TooLarge};
+use ::update::stage::{self, Parts, TooLarge};
 use handover::layout::{Reason, Stamps};
 use handover::state::DeviceKind;
 use handover::{ImageError, MAX_RECORD_BYTES};
@@ -34,7 +34,7 @@ use crate::guests::instance::Instance;
 use crate::guests::pci::assignments;
 use crate::guests::slots::GUESTS;
 use crate::kernel::cpus::{self, Member};
-use crate::kernel::inherited::{self, Conversation};
+use crate::kernel::inherited::{self, ChannelState};
 use crate::kernel::ledger::retired;
 use crate::lifecycle::update::hand_over_state::HandOverState;
 
@@ -60,7 +60,7 @@ pub fn stage(
     staged.map(|(ready, switch_pages)| Staged { hand_over: ready.0, switch_pages })
 }
 
-/// The error names a guest whose PCI functions the image cannot go on with.
+/// The error names a guest with PCI functions that the image cannot continue.
 fn check_functions(next: &StagedImage) -> Result<(), String> {
     let runs = GUESTS.all().filter_map(|guest| guest.run::<Instance>());
     runs.filter_map(|run| Some((run.guest.clone(), refusal(next, &run)?))).next().map_or(Ok(()), |(guest, reason)| {
@@ -127,8 +127,8 @@ impl stage::Stager for Stager {
             let note = next.image.note();
             StageError::Image(ImageError::OtherVersions { oldest: note.oldest.get(), newest: note.newest.get() })
         })?;
-        retired::warn_if_forgotten(version);
-        assignments::warn_if_forgotten(version);
+        retired::warn_if_dropped(version);
+        assignments::warn_if_dropped(version);
         Ok(version)
     }
 
@@ -152,18 +152,18 @@ impl stage::Stager for Stager {
         (self.pack)(version).map_err(StageError::Guests)
     }
 
-    fn assemble(self, goods: Goods<Self>) -> Ready {
+    fn assemble(self, parts: Parts<Self>) -> Ready {
         let hand_over = Box::new(HandOver {
             generation: inherited::generation() + 1,
-            next: goods.next,
+            next: parts.next,
             source: self.source,
             bundle: self.bundle,
-            record: goods.record,
-            version: goods.version,
-            staging_memory: goods.staging_memory,
-            files: goods.files,
+            record: parts.record,
+            version: parts.version,
+            staging_memory: parts.staging_memory,
+            files: parts.files,
             confirm_within_s: self.confirm_within_s,
-            hand_over_state: Arc::new(goods.state),
+            hand_over_state: Arc::new(parts.state),
             members: self.members,
         });
         Ready(hand_over, self.reason)
@@ -190,8 +190,8 @@ impl stage::HandOver for Ready {
     }
 
     fn write_record(&mut self, switch_pages: &SwitchPages) -> Result<usize, StageError> {
-        let (stamps, conversation) = (Stamps::new_zeroed(), Conversation::default());
-        write_record(&mut self.0, switch_pages, self.1, &stamps, Hashed::default(), &conversation)
+        let (stamps, channel_state) = (Stamps::new_zeroed(), ChannelState::default());
+        write_record(&mut self.0, switch_pages, self.1, &stamps, Hashed::default(), &channel_state)
             .map_err(|_| TooLarge.into())
     }
 

@@ -19,7 +19,7 @@ use crate::arch::sha256::Engine;
 use crate::arch::{cpu, timer};
 use crate::guests::configuration::SentFile;
 
-/// Nobody goes on with it for so long: it is forgotten.
+/// The time after which an upload without progress is dropped.
 const PATIENCE_US: u64 = 10_000_000;
 
 /// The file.
@@ -27,7 +27,7 @@ pub struct Upload {
     arrival: Arrival<Engine, UploadKind>,
     frames: OwnedFrames,
     /// Its first bytes have been checked: its kind and its note.
-    is_foreseen: bool,
+    is_head_checked: bool,
     /// The checksum of a file from which guests start, as far as it is there.
     sum: Option<Crc32>,
 }
@@ -48,7 +48,7 @@ impl Upload {
         let patience = timer::us_to_ticks(PATIENCE_US);
         let sum = (announced.kind == UploadKind::File).then(Crc32::new);
         let arrival = Arrival::new(Engine::best(), announced, cpu::tsc(), patience);
-        Ok(Self { arrival, frames: OwnedFrames::new(frames), is_foreseen: false, sum })
+        Ok(Self { arrival, frames: OwnedFrames::new(frames), is_head_checked: false, sum })
     }
 
     /// Returns whether this is what is being sent.
@@ -61,7 +61,7 @@ impl Upload {
         self.arrival.announced().kind == UploadKind::Bundle
     }
 
-    /// So much of it is there. Somebody wants to know: it is not forgotten yet.
+    /// Returns how much of it is there. The request keeps the upload from being dropped.
     pub fn next_offset(&mut self) -> u64 {
         self.arrival.touch(cpu::tsc());
         self.arrival.next_offset()
@@ -70,17 +70,17 @@ impl Upload {
     /// Takes a piece, if it is the next one; returns where to go on.
     ///
     /// # Errors
-    /// The file is not what was announced: it is to be forgotten.
+    /// The file differs from the announcement: it is to be dropped.
     pub fn take(&mut self, offset: u64, piece: &[u8]) -> Result<u64, Refusal> {
         let before = self.arrival.next_offset();
         let taken = self.arrival.take(offset, piece, self.frames.bytes_mut(), cpu::tsc());
-        self.foreseen(before, taken)
+        self.note_piece(before, taken)
     }
 
-    /// The same for a piece that is packed, and has this length unpacked.
+    /// Takes a packed piece; `bytes` is its unpacked length.
     ///
     /// # Errors
-    /// As above, or it is longer than a turn of the guests may wait for.
+    /// The file differs from the announcement, or the piece is longer than a turn of the guests may wait for.
     pub fn take_packed(&mut self, offset: u64, bytes: u32, packed: &[u8]) -> Result<u64, Refusal> {
         if bytes > MAX_UNPACKED_BYTES {
             let reason = format!("a packed piece of {bytes} bytes is too long");
@@ -88,25 +88,25 @@ impl Upload {
         }
         let before = self.arrival.next_offset();
         let taken = self.arrival.take_packed(offset, bytes.into(), packed, self.frames.bytes_mut(), cpu::tsc());
-        self.foreseen(before, taken)
+        self.note_piece(before, taken)
     }
 
-    /// A piece was taken, `before` which so many bytes were there: checks the file's head as soon as that is there.
-    /// Returns where to go on.
-    fn foreseen(&mut self, before: u64, taken: Result<u64, ArrivalError>) -> Result<u64, Refusal> {
+    /// A piece was taken, after `before` bytes: checks the file's head as soon as that is there. Returns where to go
+    /// on.
+    fn note_piece(&mut self, before: u64, taken: Result<u64, ArrivalError>) -> Result<u64, Refusal> {
         let next =
             taken.map_err(|error| refusal(RefusalCode::Invalid, error.to_string(), "send it again from its start"))?;
         if let (Some(sum), Some(piece)) = (&mut self.sum, self.frames.bytes().get(before as usize..next as usize)) {
             sum.add(piece);
-        } else if !self.is_foreseen {
-            self.is_foreseen = self.foresee().map_err(|error| error.refusal())?;
+        } else if !self.is_head_checked {
+            self.is_head_checked = self.check_head().map_err(|error| error.refusal())?;
         }
         Ok(next)
     }
 
     /// Checks what the bytes that are there show of the file, so that one that cannot be used is refused before the
-    /// rest of it arrives; returns whether nothing is left to foresee.
-    fn foresee(&self) -> Result<bool, StageError> {
+    /// rest of it arrives; returns whether nothing of it is left to check.
+    fn check_head(&self) -> Result<bool, StageError> {
         if self.is_bundle() {
             Bundle::check_head(self.file()).map_err(|error| StageError::Bundle(error.to_string()))?;
             return Ok(true);
@@ -144,7 +144,7 @@ impl Upload {
         self.arrival.is_whole()
     }
 
-    /// Returns when it is forgotten unless something comes.
+    /// Returns when it is dropped unless a piece comes.
     pub fn abandoned_at(&self) -> u64 {
         self.arrival.abandoned_at()
     }

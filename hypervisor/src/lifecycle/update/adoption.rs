@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests that go on: made ready while the old image runs them, restored when it has saved them. What must hold of a
-//! guest is decided in [`::update::adoption`], what a CPU restores in [`::update::slots`].
+//! Guests that go on: made ready while the old image runs them, restored when it has saved them. [`::update::adoption`]
+//! checks a guest, [`::update::slots`] decides what a CPU restores.
 
 mod building;
 mod restoring;
@@ -33,7 +33,7 @@ type CpuSlots = Slots<Box<Task>, Arc<Instance>>;
 /// The slots of each CPU; `None` where it restores nothing.
 static SLOTS: Once<Box<[Mutex<Option<CpuSlots>>]>> = Once::new();
 
-/// Sets the CPU that each vCPU of a guest belongs to, and is on. Before the guest is anybody's.
+/// Sets the CPU that each vCPU of a guest belongs to, and is on. Before the guest is shared.
 pub fn place_vcpus(guest: &mut Guest) {
     let Some(record) = inherited::record() else { return };
     let wanted = (BlockKind::Vcpu as u32, guest.number);
@@ -45,7 +45,7 @@ pub fn place_vcpus(guest: &mut Guest) {
 /// Readies all guests that go on.
 ///
 /// # Errors
-/// What is wrong with one.
+/// The problem of one.
 pub fn adopt_guests(virt: Virt) -> Result<(), String> {
     let Some(record) = inherited::record() else { return Ok(()) };
     if configuration::bundle().is_none() && !record.guests.is_empty() {
@@ -76,7 +76,7 @@ fn with_slots<T>(index: u32, visit: impl FnOnce(&mut CpuSlots) -> T) -> Option<T
 /// Restores each vCPU once from what was saved while guests went on, and sees whether it would go on so.
 ///
 /// # Errors
-/// What cannot be restored, or would be another one.
+/// The state that cannot be restored, or would differ.
 pub fn verify() -> Result<(), String> {
     carriers().try_for_each(|index| with_slots(index, |slots| slots.verify(&mut Restoring)).unwrap_or(Ok(())))
 }
@@ -90,7 +90,7 @@ pub fn carriers() -> impl Iterator<Item = u32> {
 /// Restores all that the CPU `index` carries; `take` takes its vCPUs.
 ///
 /// # Errors
-/// What cannot be restored.
+/// The state that cannot be restored.
 pub fn restore(index: u32, take: impl FnMut(Box<Task>)) -> Result<(), String> {
     with_slots(index, |slots| slots.restore(&mut Restoring, take)).unwrap_or(Ok(()))
 }

@@ -7,8 +7,8 @@ use ::update::inbound::{Act, Inbound};
 use ::update::takeover::{Takeover, Verdict};
 use ::update::trial::TrialPage;
 
+use super::finishing::Finishing;
 use super::machine::Machine;
-use super::settling::Settling;
 use super::{adoption, leaving};
 use crate::arch::switch_pages::trial;
 use crate::arch::virt::Virt;
@@ -33,18 +33,18 @@ pub fn rehearse(virt: Virt, index: u32, page: &TrialPage) -> Result<(), String> 
     let alone = Takeover::new();
     alone.begin(1, u64::MAX);
     let mut executive = Executive::new(Ok(virt));
-    let arrived = arrive(&mut executive, index, page, &alone, Role::Understudy);
+    let arrived = arrive(&mut executive, index, page, &alone, Role::Rehearsal);
     if arrived.is_ok() {
         executive.choose_as_if();
         // The loop makes one in earnest.
-        drop(Settling::begin());
+        drop(Finishing::begin());
     }
     // Those that have arrived depart, whatever became of the others.
     executive.take_all(|task| adoption::refill_slot(index, task));
     arrived.map(drop)
 }
 
-/// Restores what the CPU `index` had, waits until all CPUs have, and settles in if they have. Not inlined, and a
+/// Restores what the CPU `index` had, waits until all CPUs have, and enters its guests if they have. Not inlined, and a
 /// rehearsal skips nothing in it but what would take the CPU from the old image: the blackout finds the very code that
 /// has run.
 #[inline(never)]
@@ -81,7 +81,7 @@ fn restore(executive: &mut Executive, index: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// From here on the CPU is this image's alone.
+/// Makes the CPU this image's alone, and ready for its guests.
 fn enter_guests(executive: &Executive, index: u32, page: &TrialPage, role: Role) {
     if role == Role::Successor {
         // An NMI may come between any two of these: its gate's stack is in the page's TSS before the gate is there,
@@ -106,5 +106,5 @@ enum Role {
     /// It goes on with the guests if all CPUs arrive.
     Successor,
     /// It only rehearses.
-    Understudy,
+    Rehearsal,
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The blackout: every CPU leaves its guests, saves them, and goes to the new image; or all stay. What a CPU does when
-//! is decided in [`::update::outbound`]; here is what that needs. Nothing here allocates, and no wait is without a
-//! limit.
+//! The blackout: every CPU leaves its guests, saves them, and goes to the new image; or all stay.
+//! [`::update::outbound`] decides the order of a CPU's steps; the steps are here. Nothing here allocates, and no wait
+//! is without a limit.
 //!
 //! Before, while guests go on, each CPU takes the same way alone, and stays ([`HostBlackout::rehearsal`]): code that
 //! has run lately is in caches, and in an emulator translated, when all guests wait for it.
@@ -24,7 +24,7 @@ use super::machine::Machine;
 use crate::arch::percpu::BOOT_CPU;
 use crate::arch::{cpu, fault, smp, timer, watchdog};
 use crate::kernel::cpus::Member;
-use crate::kernel::inherited::Conversation;
+use crate::kernel::inherited::ChannelState;
 use crate::kernel::interrupts;
 use crate::kernel::platform::BOOT;
 use crate::kernel::trial_pages;
@@ -76,7 +76,7 @@ pub fn open(staged: Staged, asked: u64) {
     let leader = members.clone().next().unwrap_or(LEADER);
     let mut blackout = Blackout::new(leader, members);
     let blocks = Blocks::new(&staged.hand_over.hand_over_state, staged.hand_over.reader());
-    staged.hand_over.hand_over_state.forget_drafts();
+    staged.hand_over.hand_over_state.clear_drafts();
     fault::point!(crate::lifecycle::faults::update::wait_on_the_way(
         &staged.switch_pages,
         staged.hand_over.members.iter().map(|member| member.index),
@@ -104,7 +104,7 @@ pub fn current() -> RwLockReadGuard<'static, Option<HostBlackout>> {
     BLACKOUT.read()
 }
 
-/// All are back: what is left of the new image is taken away. For the boot CPU.
+/// Closes the blackout once all CPUs are back, and drops the rest of the new image. For the boot CPU.
 pub fn close() -> Option<HostBlackout> {
     watchdog::disarm();
     IS_OPEN.store(false, Ordering::Release);
@@ -154,17 +154,17 @@ impl HostBlackout {
         self.takeover().blamed()
     }
 
-    /// Saves what the host itself knows last: the conversation, and when what happened.
+    /// Saves the host's own last state: the control channel's state, and the time stamps.
     ///
     /// # Errors
     /// It finds no room.
-    pub fn save_host(&self, conversation: &Conversation) -> Result<(), String> {
+    pub fn save_host(&self, channel_state: &ChannelState) -> Result<(), String> {
         let stamps = Stamps {
             asked: self.asked.into(),
             stopped: self.blackout.stopped().into(),
             parked: cpu::tsc().into(),
             left: cpu::tsc().into(),
         };
-        self.blocks.save_host(&stamps, conversation)
+        self.blocks.save_host(&stamps, channel_state)
     }
 }

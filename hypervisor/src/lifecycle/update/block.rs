@@ -25,7 +25,7 @@ impl Block {
         PhysRange::from_start(PhysAddr(self.place.start.get()), self.place.bytes.get()).unwrap_or_default()
     }
 
-    /// Fills it. For the CPU that carries what is in it: nobody else waits for this lock.
+    /// Fills it. For the CPU that carries what is in it: no other CPU waits for this lock.
     pub fn with<T>(&self, fill: impl FnOnce(&mut [u8]) -> T) -> T {
         fill(self.frames.lock().bytes_mut())
     }

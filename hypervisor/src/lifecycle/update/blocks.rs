@@ -11,7 +11,7 @@ use handover::state::BlockKind;
 
 use super::block::Block;
 use super::hand_over_state::HandOverState;
-use crate::kernel::inherited::Conversation;
+use crate::kernel::inherited::ChannelState;
 
 /// The blocks into which guests are saved, and their version.
 #[derive(Clone)]
@@ -33,8 +33,8 @@ impl Blocks {
     ///
     /// # Errors
     /// It finds no room.
-    pub fn save_host(&self, stamps: &Stamps, conversation: &Conversation) -> Result<(), String> {
-        self.hand_over_state.save_host(self.version, stamps, conversation)
+    pub fn save_host(&self, stamps: &Stamps, channel_state: &ChannelState) -> Result<(), String> {
+        self.hand_over_state.save_host(self.version, stamps, channel_state)
     }
 
     /// Returns the block for this state.

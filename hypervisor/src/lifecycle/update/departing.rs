@@ -17,28 +17,28 @@ use crate::guests::device_interrupts;
 use crate::guests::executive::Executive;
 use crate::guests::instance::Instance;
 use crate::guests::slots::GUESTS;
-use crate::kernel::inherited::Conversation;
+use crate::kernel::inherited::ChannelState;
 
-/// The control channel's conversation, on the CPU that serves the channel.
-pub type Talk<'a> = &'a dyn Fn() -> Option<Conversation>;
+/// Returns the control channel's state, on the CPU that serves the channel.
+pub type GetState<'a> = &'a dyn Fn() -> Option<ChannelState>;
 
 /// Goes to the blackout, if one has begun for this CPU. Returns only if all CPUs stay.
-pub fn switch_over(executive: &mut Executive, talk: Talk<'_>) {
+pub fn switch_over(executive: &mut Executive, get_state: GetState<'_>) {
     if let Some(blackout) = blackout::current().as_ref() {
         // The other CPUs have learnt what went wrong before they came back.
-        let _ = cross(executive, blackout, talk);
+        let _ = cross(executive, blackout, get_state);
     }
 }
 
 /// Does once, alone and while guests run, what the CPU will do in the blackout, if that is wanted: up to the new image.
-pub fn draft(executive: &mut Executive, talk: Talk<'_>) {
-    drafts::take(executive.index(), |blackout| cross(executive, blackout, talk));
+pub fn draft(executive: &mut Executive, get_state: GetState<'_>) {
+    drafts::take(executive.index(), |blackout| cross(executive, blackout, get_state));
 }
 
 /// From its guests to the new image, and back if that is how it ends; the problem if it could not save them. `None` if
 /// it has been there. Not inlined: the blackout finds the very code that the rehearsal has run.
 #[inline(never)]
-fn cross(executive: &mut Executive, blackout: &HostBlackout, talk: Talk<'_>) -> Option<Result<(), String>> {
+fn cross(executive: &mut Executive, blackout: &HostBlackout, get_state: GetState<'_>) -> Option<Result<(), String>> {
     let mut way = blackout.enter(executive.index())?;
     let mut saved = Ok(());
     loop {
@@ -48,12 +48,12 @@ fn cross(executive: &mut Executive, blackout: &HostBlackout, talk: Talk<'_>) -> 
             Act::LeaveGuests => {
                 executive.account();
                 executive.leave_guests();
-                // What comes from here on waits in the local APIC.
+                // Interrupts from here on wait in the local APIC.
                 device_interrupts::deliver_raised(PerCpu::current(), None);
             }
             Act::Save => {
                 executive.lose();
-                saved = save(executive, blackout, talk);
+                saved = save(executive, blackout, get_state);
                 way.saved(&saved);
             }
             Act::Lend => way.lend(),
@@ -68,11 +68,11 @@ fn cross(executive: &mut Executive, blackout: &HostBlackout, talk: Talk<'_>) -> 
     Some(saved)
 }
 
-fn save(executive: &Executive, blackout: &HostBlackout, talk: Talk<'_>) -> Result<(), String> {
+fn save(executive: &Executive, blackout: &HostBlackout, get_state: GetState<'_>) -> Result<(), String> {
     save_vcpus(executive, blackout.blocks())?;
     save_shared(executive.index(), blackout.blocks())?;
-    match talk() {
-        Some(conversation) if executive.index() == BOOT_CPU => blackout.save_host(&conversation),
+    match get_state() {
+        Some(channel_state) if executive.index() == BOOT_CPU => blackout.save_host(&channel_state),
         _ => Ok(()),
     }
 }
@@ -85,7 +85,7 @@ fn save_vcpus(executive: &Executive, blocks: &Blocks) -> Result<(), String> {
     Ok(())
 }
 
-/// Saves what the vCPUs of a guest share, for every guest whose home the CPU `me` is.
+/// Saves the state that a guest's vCPUs share, for every guest that has the CPU `me` as its home.
 fn save_shared(me: u32, blocks: &Blocks) -> Result<(), String> {
     for guest in GUESTS.all().filter(|guest| guest.home() == me) {
         let Some(run) = guest.run::<Instance>() else { continue };

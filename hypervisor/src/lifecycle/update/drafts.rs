@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests' state saved once while guests go on: what the new image rehearses with before any of them stops. What it
+//! Guests' state saved once while guests go on: the new image rehearses with it before any of them stops. State that it
 //! cannot restore is thus known while nothing has happened; and the code that saves and restores has been run when it
 //! counts.
 
@@ -28,7 +28,7 @@ struct Wanted {
     outcomes: Mutex<drafts::Drafts<String>>,
 }
 
-/// An order to save. Dropped, it is taken back.
+/// An order to save. Dropped, it is withdrawn.
 pub struct Drafts;
 
 impl Drafts {
@@ -65,8 +65,7 @@ pub fn is_wanted() -> bool {
     IS_WANTED.load(Ordering::Acquire)
 }
 
-/// Has the CPU `index` take its way, if it is to. `save` says what came of it, or `None`: it has been there
-/// before.
+/// Has the CPU `index` take its way, if it is to. `save` returns the outcome, or `None`: the CPU has been there before.
 pub fn take(index: u32, save: impl FnOnce(&HostBlackout) -> Option<Result<(), String>>) {
     let wanted = WANTED.read();
     let Some(wanted) = wanted.as_ref() else { return };

@@ -20,7 +20,7 @@ use crate::arch::percpu::BOOT_CPU;
 use crate::guests::events;
 use crate::guests::pci::assignments;
 use crate::guests::slots::GUESTS;
-use crate::kernel::inherited::Conversation;
+use crate::kernel::inherited::ChannelState;
 use crate::kernel::ledger::retired;
 
 /// The owner of the host's own block.
@@ -37,7 +37,7 @@ pub struct HandOverState {
     pub blocks: Vec<Block>,
     /// The operator's changes of PCI assignments.
     pub assignments: Vec<Assignment>,
-    /// What has passed ports of networks; none where guests start again.
+    /// Counts of the networks' ports; none where guests start again.
     pub ports: Vec<PortCounters>,
     /// Pieces of damaged memory when this was packed, before the record was written.
     retired: usize,
@@ -54,13 +54,14 @@ impl HandOverState {
         Ok(this)
     }
 
-    /// Saves what the host itself knows last: the conversation, when what happened, and its events. Allocates nothing.
+    /// Saves the host's own last state: the control channel's state, the time stamps, and its events. Allocates
+    /// nothing.
     ///
     /// # Errors
     /// It finds no room.
-    pub fn save_host(&self, version: u32, stamps: &Stamps, conversation: &Conversation) -> Result<(), String> {
+    pub fn save_host(&self, version: u32, stamps: &Stamps, channel_state: &ChannelState) -> Result<(), String> {
         let block = self.block(BlockKind::Late, HOST).ok_or("the host has no block")?;
-        let late = Late { stamps: *stamps, control: conversation.section(events::next_sequence()) };
+        let late = Late { stamps: *stamps, control: channel_state.section(events::next_sequence()) };
         block.with(|bytes| {
             let mut block = BlockMut::<Late>::begin(bytes, HOST, version)
                 .map_err(|_| "the state of the host does not fit into its block")?;
@@ -117,8 +118,8 @@ impl HandOverState {
         self.blocks.last().ok_or_else(String::new)
     }
 
-    /// Nothing of what was saved in them counts any more, but for what does not change.
-    pub fn forget_drafts(&self) {
+    /// Clears the drafts in the blocks, but for the blocks that do not change.
+    pub fn clear_drafts(&self) {
         let kept = [BlockKind::Policy as u32, BlockKind::Functions as u32];
         let is_draft = |block: &&Block| !kept.contains(&block.place.kind.get());
         self.blocks.iter().filter(is_draft).for_each(|block| block.with(|bytes| bytes[..HEAD_BYTES].fill(0)));
@@ -132,8 +133,8 @@ impl HandOverState {
             .find(|block| (block.place.kind.get(), block.place.guest.get(), block.place.vcpu.get()) == wanted)
     }
 
-    /// Returns whether all vCPUs have been saved. One whose guest ended, or has been reset, since this was packed
-    /// has not.
+    /// Returns whether all vCPUs have been saved. A vCPU has not if its guest has ended, or has been reset, since this
+    /// was packed.
     pub fn has_all_vcpus(&self) -> bool {
         let mut vcpus = self.blocks.iter().filter(|block| block.place.kind.get() == BlockKind::Vcpu as u32);
         vcpus.all(|block| block.with(|bytes| handover::block::identify(bytes).is_some()))

@@ -21,7 +21,7 @@ pub fn go_back() -> ! {
 pub fn give_up(reason: fmt::Arguments<'_>) -> ! {
     if let Some(page) = page() {
         let mut text = ArrayString::<REASON_BYTES>::new();
-        // What does not fit is cut.
+        // Text that does not fit is cut.
         let _ = write!(text, "{reason}");
         page.set_reason(text.as_bytes());
     }

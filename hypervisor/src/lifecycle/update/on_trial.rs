@@ -84,7 +84,7 @@ extern "C" fn on_own_stack() -> ! {
     lay_out_cpus();
     let top = stack::new_stack().unwrap_or_else(|error| panic!("no stack for the boot CPU: {error:?}"));
     fault::point!(crate::lifecycle::faults::update::prepared());
-    // From here on no interrupt brings this CPU back: what it is lent next is the blackout.
+    // From here on no interrupt returns this CPU: it is lent next for the blackout.
     cpu::mask_interrupts();
     trial::speak(word::PREPARED, 0);
     stack::continue_on(top, enter_first)

@@ -30,8 +30,8 @@ const VERSION_3_DEVICES_TAIL_BYTES: u64 = PAGE_BYTES;
 const CONSOLE_TAIL_BYTES: u64 = (OUTPUT_BYTES + INPUT_BYTES) as u64;
 
 impl HandOverState {
-    /// Packs what all guests that run need, for a reader of this version. What does not change while they run is saved
-    /// at once.
+    /// Packs what all guests that run need, for a reader of this version. State that does not change while they run is
+    /// saved at once.
     ///
     /// # Errors
     /// Why a guest cannot be handed over.

@@ -80,7 +80,7 @@ impl Preparing {
         self.state.alarm()
     }
 
-    /// A slice, if one is due. For the boot CPU, whose guests wait meanwhile.
+    /// Runs a slice, if one is due. For the boot CPU: its guests wait meanwhile.
     pub fn turn(mut self) -> Progress<Self, Refusal> {
         let (staged, drafts) = (&self.staged, &mut self.drafts);
         let mut problem = String::new();
@@ -144,7 +144,7 @@ impl Preparing {
     }
 }
 
-/// Returns the refusal for a new image whose record of guests or of damaged memory is out of date.
+/// Returns the refusal for a new image with an outdated record of guests or of damaged memory.
 pub fn guests_have_changed() -> Refusal {
     let reason =
         "a guest started, ended or was paused, or memory was found damaged, while the new image prepared itself"

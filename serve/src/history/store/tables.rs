@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The database's tables, and what is put into them.
+//! The database's tables and their items.
 
 use redb::{Error, Key, Table, TableDefinition, WriteTransaction};
 
@@ -10,7 +10,7 @@ pub(super) const LOG: Records = TableDefinition::new("log");
 /// Samples, in the same form; their number is 0.
 pub(super) const SAMPLES: Records = TableDefinition::new("samples");
 pub(super) const BY_TIME: [Records; 3] = [EVENTS, LOG, SAMPLES];
-/// What is known of each host.
+/// The kept state of each host.
 pub(super) const STATES: TableDefinition<'static, &'static str, &'static [u8]> = TableDefinition::new("states");
 
 /// The kind of a record.
@@ -34,7 +34,7 @@ impl Kind {
     }
 }
 
-/// Something to be kept.
+/// An item to be kept.
 #[derive(Clone, Debug)]
 pub enum Item {
     /// A record of a host.
@@ -50,11 +50,11 @@ pub enum Item {
         /// The record in JSON.
         json: Vec<u8>,
     },
-    /// What is known of a host, in JSON.
+    /// The kept state of a host, in JSON.
     State {
         /// The host.
         host: String,
-        /// What is known.
+        /// The state.
         json: Vec<u8>,
     },
 }

@@ -68,7 +68,7 @@ fn records_are_read_by_host_kind_and_time() {
 }
 
 #[test]
-fn what_is_too_old_is_removed() {
+fn records_that_are_too_old_are_removed() {
     let store = Store::in_memory(LIMITS).expect("a store");
     store.write(&[item(Kind::Event, "a", 1000, 1), item(Kind::Log, "a", 3_600_500, 2)]).expect("written");
     store.prune(3_601_001).expect("pruned");
@@ -97,7 +97,7 @@ fn a_flood_costs_the_oldest_records_and_the_file_stays_within_its_size() {
 }
 
 #[test]
-fn a_full_disk_is_named_and_what_was_kept_is_still_read() {
+fn a_full_disk_is_named_and_kept_records_are_still_read() {
     let store = Store::over(Disk(InMemoryBackend::new(), 3 << 20), LIMITS).expect("a store");
     let mut written = 0;
     let error = loop {

@@ -73,9 +73,9 @@ fn memory_is_bounded_whatever_names_and_bytes_come() {
 }
 
 proptest! {
-    /// However output is cut and whenever it is read, a follower who keeps up gets all of it, once and in order.
+    /// However output is cut and whenever it is read, a follower that keeps up gets all of it, once and in order.
     #[test]
-    fn one_who_keeps_up_gets_everything(text in any::<String>(), cuts in prop::collection::vec(1..9usize, 1..99)) {
+    fn a_follower_that_keeps_up_gets_all(text in any::<String>(), cuts in prop::collection::vec(1..9usize, 1..99)) {
         let consoles = Consoles::default();
         let (mut read, mut place, mut rest) = (String::new(), 0, text.as_bytes());
         for cut in cuts.iter().cycle() {
@@ -93,7 +93,7 @@ proptest! {
         prop_assert_eq!(read, text);
     }
 
-    /// Any bytes: what is read ends, and no place is read twice.
+    /// Any bytes: reading ends, and no place is read twice.
     #[test]
     fn any_bytes_are_read_to_their_end(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40_000), 0..6),
         from in any::<u64>()) {

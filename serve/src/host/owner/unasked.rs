@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host sends unasked: the choice of it, and its way to clients.
+//! Messages that the host sends unasked: their choice, and their way to clients.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use super::{AFTER_EVENT, News, Owner};
 use crate::history::Kind;
 
 impl Owner {
-    /// Chooses what the host sends unasked: consoles only while somebody follows one.
+    /// Subscribes to the host's unasked messages: consoles only while a client follows one.
     pub(super) fn subscribe(&mut self, client: &mut Client) -> Result<()> {
         let consoles = self.shared.consoles.is_followed();
         client.subscribe(Subscription { log: true, events: true, consoles })?;
@@ -29,7 +29,7 @@ impl Owner {
         self.has_consoles = has_consoles;
     }
 
-    /// Takes what the host has sent unasked. Returns whether it has been updated.
+    /// Handles a message that the host has sent unasked. Returns whether the host has been updated.
     pub(super) fn note(&mut self, stream: Stream<'static>) -> bool {
         match stream {
             Stream::Log(record) => {
@@ -38,7 +38,7 @@ impl Owner {
                 if let Some(kept) = kept {
                     self.is_counted = true;
                     self.shared.keep(Kind::Log, (kept.at_ms, kept.id), &kept);
-                    self.shared.tell(News::Log(self.shared.name.clone(), kept));
+                    self.shared.publish(News::Log(self.shared.name.clone(), kept));
                 }
                 false
             }
@@ -60,7 +60,7 @@ impl Owner {
         self.is_counted = true;
         self.due = self.due.min(self.earliest.max(Instant::now() + AFTER_EVENT));
         self.shared.keep(Kind::Event, (kept.at_ms, kept.id), &kept);
-        self.shared.tell(News::Event(self.shared.name.clone(), kept));
+        self.shared.publish(News::Event(self.shared.name.clone(), kept));
         true
     }
 }

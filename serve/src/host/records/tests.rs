@@ -76,7 +76,7 @@ fn counts_come_back_from_the_history_and_records_follow_where_they_ended() {
 }
 
 #[test]
-fn a_power_on_while_nobody_watched_is_noticed() {
+fn a_power_on_that_the_service_did_not_watch_is_noticed() {
     let before = Place { generation: 2, uptime_ns: 100, booted_ms: 1_000_000 };
     let cases = [
         (Place { generation: 2, uptime_ns: 200, booted_ms: 1_000_900 }, false),

@@ -54,7 +54,7 @@ impl Machine {
         Self(Rc::new(RefCell::new(state)))
     }
 
-    /// The two sides that the driver takes.
+    /// Returns the two sides that the driver takes.
     pub fn sides(&self) -> (Self, Self) {
         (self.clone(), self.clone())
     }
@@ -71,7 +71,7 @@ impl Machine {
         self.0.borrow().writes
     }
 
-    /// Someone else's allocator has given out, or has taken back, a frame of this memory.
+    /// Marks a frame of this memory as given out, or as freed, by another allocator.
     pub fn set_used(&self, frame: u64, is_used: bool) {
         let mut state = self.0.borrow_mut();
         if is_used {
@@ -92,7 +92,7 @@ impl State {
         self.registers.get(&register).copied().unwrap_or(0)
     }
 
-    /// Reads memory as the unit does. Memory that was given back is nobody's: reading it is a defect.
+    /// Reads memory as the unit does. Memory that was freed has no owner: reading it is a defect.
     pub fn load(&self, at: u64) -> u64 {
         let page = self.pages.get(&(at & !4095)).unwrap_or_else(|| panic!("the unit reads {at:#x}, which is free"));
         page[(at % 4096 / 8) as usize]

@@ -139,8 +139,8 @@ fn faults_name_the_function_the_address_and_the_reason() {
         access(&machine, 8, address, true);
         let Ok(Some(Event::Fault(fault))) = unit.next_fault(&mut registers, &mut memory) else { panic!("no fault") };
         assert_eq!((fault.source, fault.address, fault.reason), (function(8), address, reason));
-        let said = if reason == FaultReason::NotAllowed { Access::Write } else { Access::Read };
-        assert_eq!(fault.access, said);
+        let logged_access = if reason == FaultReason::NotAllowed { Access::Write } else { Access::Read };
+        assert_eq!(fault.access, logged_access);
     }
     assert_eq!(unit.next_fault(&mut registers, &mut memory), Ok(None));
 }
@@ -163,7 +163,7 @@ fn a_log_that_overflows_is_restarted() {
 }
 
 #[test]
-fn an_event_whose_words_do_not_come_is_lost() {
+fn an_event_without_words_is_lost() {
     let (machine, mut unit) = started(ALL_FEATURES);
     let (mut registers, mut memory) = machine.sides();
     machine.set(EVENT_TAIL, 16);
@@ -200,7 +200,7 @@ fn a_unit_that_does_not_answer_ends_every_wait_and_may_come_back() {
     unit.attach(&mut registers, &mut memory, function(8), &domain).unwrap();
 }
 
-/// What is logged of a refused access and of a refused interrupt.
+/// Returns whether a refused access and a refused interrupt are logged.
 fn logged(machine: &Machine, unit: &mut Unit, requester: u16) -> [bool; 2] {
     let (mut registers, mut memory) = machine.sides();
     let mut is_logged = || unit.next_fault(&mut registers, &mut memory).unwrap().is_some();

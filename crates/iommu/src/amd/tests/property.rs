@@ -42,7 +42,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What was granted.
+/// The access that was granted.
 #[derive(Default)]
 struct Granted {
     attached: BTreeMap<usize, usize>,

@@ -121,7 +121,7 @@ fn an_adopted_unit_works_on_and_nothing_was_written() {
     assert_eq!(machine.0.borrow_mut().interrupt(8, 1), Ok((0x41, 1 << 20)));
 }
 
-/// What becomes of a register.
+/// A change of a register's value.
 type Change = fn(u64) -> u64;
 
 #[test]

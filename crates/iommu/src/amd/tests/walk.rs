@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the model does with a request: device table, I/O page tables, interrupt remapping tables, and copies of them.
+//! The model's handling of a request: device table, I/O page tables, interrupt remapping tables, and copies of them.
 
 use std::collections::BTreeMap;
 
 use super::super::registers::*;
 use super::hardware::State;
 
-/// What a translation holds: the physical page, and whether it may be read and written. `None`: absent.
+/// A translation: the physical page, and whether it may be read and written. `None`: absent.
 type Page = Option<(u64, bool, bool)>;
 
 #[derive(Default)]
@@ -64,7 +64,7 @@ const PAGE_FAULT: u64 = 2 << 60;
 const ILLEGAL_ENTRY: u64 = 1 << 60;
 
 impl State {
-    /// An access by a function: the physical address, or what the event is.
+    /// Performs an access by a function: returns the physical address, or the event.
     pub fn reach(&mut self, requester: u16, address: u64, is_write: bool) -> Result<u64, Refusal> {
         if self.register(CONTROL) & control::ENABLE == 0 {
             return Ok(address);
@@ -88,7 +88,7 @@ impl State {
         }
     }
 
-    /// As [`State::reach`], and a refusal is logged, unless SA is set.
+    /// Runs [`State::reach`], and logs a refusal unless SA is set.
     pub fn access(&mut self, requester: u16, address: u64, is_write: bool) -> Option<u64> {
         let refusal = match self.reach(requester, address, is_write) {
             Ok(reached) => return Some(reached),
@@ -100,7 +100,7 @@ impl State {
         None
     }
 
-    /// As [`State::interrupt`], and a refusal is logged, unless IG is set.
+    /// Runs [`State::interrupt`], and logs a refusal unless IG is set.
     pub fn send(&mut self, requester: u16, data: u32) {
         let refused = self.interrupt(requester, data).err();
         let Some(refusal) = refused else { return };
@@ -169,7 +169,7 @@ impl State {
         }
     }
 
-    /// A fixed interrupt by message: the vector and the destination, or what the event is.
+    /// Sends a fixed interrupt by message: returns the vector and the destination, or the event.
     pub fn interrupt(&mut self, requester: u16, data: u32) -> Result<(u8, u32), Refusal> {
         let entry = self.entry(requester)?;
         if self.register(CONTROL) & control::ENABLE == 0 || entry[2] & 1 == 0 || entry[2] >> 60 & 0b11 == 1 {

@@ -6,7 +6,7 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
-/// What differs between units.
+/// The differences between units.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Features {
     pub(crate) is_coherent: bool,
@@ -19,7 +19,7 @@ pub(crate) struct Features {
 }
 
 impl Features {
-    /// Any unit that there can be.
+    /// Returns a strategy for any unit that can exist.
     pub(crate) fn any() -> impl Strategy<Value = Self> {
         any::<[bool; 6]>().prop_map(|[not_snooped, buffers_writes, caches_absent, short, small, whole]| Self {
             is_coherent: !not_snooped || buffers_writes,
@@ -58,15 +58,15 @@ pub(in crate::intel) struct Hardware {
     pub(in crate::intel) capability: u64,
     pub(in crate::intel) extended: u64,
     pub(in crate::intel) status: u32,
-    /// It does not do what it is told.
-    pub(in crate::intel) is_silent: bool,
-    /// Its queue stands still.
+    /// It executes no command.
+    pub(in crate::intel) is_unresponsive: bool,
+    /// Its queue does not advance.
     pub(in crate::intel) hangs: bool,
     /// It reads as all ones.
     pub(in crate::intel) is_gone: bool,
     /// It finds an error in the next descriptor.
     pub(in crate::intel) errs: bool,
-    /// How often translation was disabled while nothing else kept functions from memory.
+    /// Number of times that translation was disabled while nothing else kept functions from memory.
     pub(in crate::intel) windows: usize,
     /// Writes to registers.
     pub(in crate::intel) writes: usize,
@@ -102,7 +102,7 @@ impl Hardware {
             capability,
             extended,
             status: 0,
-            is_silent: false,
+            is_unresponsive: false,
             hangs: false,
             is_gone: false,
             errs: false,
@@ -129,12 +129,12 @@ impl Hardware {
         }
     }
 
-    /// A test has the unit in another mode.
+    /// Puts the unit into another mode for a test.
     pub(in crate::intel) fn set_root_in_use(&mut self) {
         self.root_in_use = self.root;
     }
 
-    /// A test has the queue elsewhere, or work in it.
+    /// Moves the queue, or puts work into it, for a test.
     pub(in crate::intel) fn move_queue(&mut self, by: u64, tail: u64) {
         self.queue += by;
         self.tail ^= tail;
@@ -169,7 +169,7 @@ impl Hardware {
         self.next_record = (self.next_record + 1) % RECORDS;
     }
 
-    /// A record was taken: the status register names the oldest that is left.
+    /// Notes that a record was taken: the status register names the oldest that is left.
     pub(super) fn take_record(&mut self, index: usize) {
         self.records[index][1] &= !(1 << 63);
         self.faults &= 0xff & !2;

@@ -6,11 +6,11 @@ use crate::intel::model::memory::Ram;
 
 const REMAPPING: u32 = 1 << 25;
 const COMPATIBILITY: u32 = 1 << 23;
-/// As which an NMI arrives at the CPU.
+/// The vector with which an NMI arrives at the CPU.
 pub(super) const NMI_VECTOR: u8 = 2;
 
 impl Hardware {
-    /// A function's write to the interrupt range: vector, destination, level.
+    /// Performs a function's write to the interrupt range: returns vector, destination, level.
     pub(super) fn interrupt(
         &mut self,
         ram: &Ram,

@@ -6,7 +6,7 @@ use std::vec::Vec;
 
 use crate::intel::model::hardware::Features;
 
-/// What memory holds that nobody stored to, or that was given back: present as an entry of any table, and wrong.
+/// The content of memory that was never written, or was freed: present as an entry of any table, and wrong.
 const GARBAGE: u64 = 0x0bad_bad0_bad0_1f8f;
 
 struct Piece {
@@ -19,7 +19,7 @@ pub(in crate::intel) struct Ram {
     pieces: BTreeMap<u64, Piece>,
     is_snooped: bool,
     next: u64,
-    /// How many more pieces there are.
+    /// Number of pieces that are left.
     pub(in crate::intel) budget: usize,
     /// Stores of the CPU to all pieces.
     pub(in crate::intel) stores: usize,
@@ -42,13 +42,13 @@ impl Ram {
         Some(at)
     }
 
-    /// A frame that is not one of [`allocate`](Self::allocate)'s. It holds what was there.
+    /// Adds a frame that is not one of [`allocate`](Self::allocate)'s. It keeps its content.
     pub(super) fn give(&mut self, at: u64) {
         let piece = Piece { is_free: false, stored: std::vec![GARBAGE; 512], seen: std::vec![GARBAGE; 512] };
         self.pieces.insert(at, piece);
     }
 
-    /// Nothing is given out twice, so that a use of what is free is found.
+    /// Frees memory. None is given out twice, so that a use after free is found.
     pub(super) fn free(&mut self, at: u64, bytes: u64) {
         self.budget = self.budget.saturating_add(1);
         let piece = self.pieces.get_mut(&at).expect("what is given back was allocated");
@@ -83,14 +83,14 @@ impl Ram {
         }
     }
 
-    /// What is in write buffers reaches memory.
+    /// Writes the write buffers to memory.
     pub(super) fn flush_buffers(&mut self) {
         for piece in self.pieces.values_mut() {
             piece.seen.clone_from(&piece.stored);
         }
     }
 
-    /// What the unit reads of tables; `None` where there is no memory.
+    /// Returns the entry that the unit reads; `None` where there is no memory.
     pub(super) fn seen(&self, at: u64) -> Option<u64> {
         let (piece, index) = self.find(at)?;
         Some(if self.is_snooped { piece.stored[index] } else { piece.seen[index] })

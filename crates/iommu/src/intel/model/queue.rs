@@ -23,7 +23,7 @@ impl Hardware {
         }
     }
 
-    /// `None` for a descriptor that is wrong.
+    /// Executes a descriptor; `None` for one that is wrong.
     fn carry_out(&mut self, ram: &mut Ram, [low, high]: [u64; 2]) -> Option<()> {
         match low & 0xf {
             1 => self.drop_contexts(low, high),

@@ -14,7 +14,7 @@ const LASTING: u32 = TRANSLATION | 1 << 28 | QUEUE | REMAPPING | 1 << 23;
 const RECORDS_END: u32 = RECORDS_AT + 16 * RECORDS as u32;
 
 impl Hardware {
-    /// Eight bytes of registers.
+    /// Reads eight bytes of registers.
     pub(super) fn read(&self, offset: u32) -> u64 {
         let pair = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
         match offset {
@@ -42,7 +42,7 @@ impl Hardware {
 
     pub(super) fn write(&mut self, ram: &mut Ram, offset: u32, value: u64, bytes: u32) {
         self.writes += 1;
-        if self.is_gone || self.is_silent {
+        if self.is_gone || self.is_unresponsive {
             return;
         }
         match (offset, bytes) {
@@ -69,7 +69,7 @@ impl Hardware {
         }
     }
 
-    /// Section 11.4: one bit is changed at a time, and what lasts is repeated.
+    /// Executes a command (section 11.4): one bit is changed at a time, and the persistent ones are repeated.
     fn command(&mut self, ram: &mut Ram, value: u32) {
         let once = value & (ROOT_SET | FLUSH | INTERRUPTS_SET);
         let changed = (value ^ self.status) & LASTING;
@@ -107,7 +107,7 @@ impl Hardware {
         }
         if changed == QUEUE {
             let is_idle = self.head == self.tail || self.faults & 0x70 != 0;
-            assert!(is_idle, "the queue is switched while it is in use");
+            assert!(is_idle, "the queue is enabled or disabled while it is in use");
             self.head = 0;
         }
         self.status ^= changed;

@@ -11,7 +11,7 @@ const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 const OTHERWISE: u8 = 0xff;
 
 impl Hardware {
-    /// A function's access. What it finds is cached; what it does not find as well, if the unit caches that.
+    /// Performs a function's access. Found entries are cached; absent ones, too, if the unit caches those.
     pub(super) fn access(&mut self, ram: &Ram, requester: u16, address: u64, is_write: bool) -> Result<u64, u8> {
         if self.protected != 0 || self.status & TRANSLATION != 0 && self.root_in_use & 3 << 10 != 0 {
             return Err(OTHERWISE);
@@ -21,7 +21,7 @@ impl Hardware {
         }
         let found = self.translate(ram, requester, address, is_write);
         if let Err(reason) = found
-            && !self.is_silent(ram, requester)
+            && !self.disables_faults(ram, requester)
         {
             self.record(requester, address & !0xfff, !is_write, reason);
         }
@@ -72,8 +72,8 @@ impl Hardware {
         found
     }
 
-    /// FPD counts in an absent entry, too.
-    fn is_silent(&self, ram: &Ram, requester: u16) -> bool {
+    /// Returns whether FPD is set, which counts in an absent entry, too.
+    fn disables_faults(&self, ram: &Ram, requester: u16) -> bool {
         let cached = self.contexts.get(&requester).map(|(_, context)| context[0]);
         cached.unwrap_or_else(|| self.low_of_context(ram, requester)) & FAULTS_DISABLED != 0
     }
@@ -108,7 +108,7 @@ impl Hardware {
         if low & 0xff0 != 0 || high >> 24 != 0 || high & 0x80 != 0 { Err(0xb) } else { Ok([low, high]) }
     }
 
-    /// From the lowest table that is cached.
+    /// Walks the tables from the lowest one that is cached.
     fn walk(&mut self, ram: &Ram, domain: u16, top: u64, levels: u8, address: u64) -> Result<Cached, u8> {
         let mut table = top;
         let (mut level, mut may_write) = (levels, true);

@@ -11,7 +11,7 @@ use crate::problem::Problem;
 
 const INTERRUPT: Interrupt = Interrupt { vector: 0x50, destination: 2, is_level: false };
 
-/// A unit with one function attached, which has four interrupts.
+/// Leaves a unit with one function attached, which has four interrupts.
 fn left(machine: &Machine) -> Left {
     let (source, memory) = (function(3, 1), &mut machine.clone());
     let mut unit = started(machine);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Units that do not do what they are told.
+//! Units that do not execute commands.
 
 use super::setup::*;
 use crate::problem::Problem;
@@ -7,7 +7,7 @@ use crate::problem::Problem;
 #[test]
 fn a_unit_that_never_answers_is_given_up() {
     let machine = machine();
-    machine.unit(|unit| unit.is_silent = true);
+    machine.unit(|unit| unit.is_unresponsive = true);
     assert!(matches!(take_over(&machine, &[]).map(|_| ()), Err(Problem::NoAnswer { .. })));
 }
 

@@ -128,7 +128,7 @@ fn interrupts_pass_again_for_an_image_that_knows_of_no_remapping() {
     assert!(!unit.remaps_interrupts());
     unit.remap_interrupts(memory, true).unwrap();
     machine.input(apic.requester(), direct.0).unwrap_err();
-    machine.unit(|unit| unit.is_silent = true);
+    machine.unit(|unit| unit.is_unresponsive = true);
     assert!(matches!(unit.pass_interrupts(memory), Err(Problem::NoAnswer { .. })));
     assert!(unit.remaps_interrupts());
 }

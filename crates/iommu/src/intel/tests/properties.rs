@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! After any order of requests, a function reaches what its domain maps and sends what was opened, on every kind of
-//! unit. The functions try everything after each request, so that the unit has cached whatever it may.
+//! unit. The functions try everything after each request, so that the unit has cached all that it may.
 
 use std::collections::BTreeMap;
 use std::vec::Vec;
@@ -15,7 +15,7 @@ use crate::interrupt::Interrupt;
 
 const PAGE: u64 = 0x1000;
 const LARGE: u64 = 0x20_0000;
-/// Where domains are mapped, and the probes in each place.
+/// Addresses at which domains are mapped, and the probes in each place.
 const PLACES: [u64; 4] = [0, LARGE - 2 * PAGE, 64 * LARGE, 0x40_0000_0000];
 const FUNCTIONS: [(u8, u8); 3] = [(0, 2), (0, 3), (7, 0)];
 
@@ -53,7 +53,7 @@ fn request() -> impl Strategy<Value = Request> {
     ]
 }
 
-/// What should be so.
+/// The expected state.
 #[derive(Default)]
 struct Expected {
     attached: BTreeMap<usize, usize>,
@@ -228,7 +228,7 @@ proptest! {
         let machine = machine();
         machine.unit(|unit| {
             (unit.capability, unit.extended) = (capability, extended);
-            (unit.status, unit.is_silent) = (status, true);
+            (unit.status, unit.is_unresponsive) = (status, true);
         });
         let _ = take_over(&machine, &[]).map(|_| ());
         let left = started(&super::setup::machine()).left();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What functions reach.
+//! The memory that functions reach.
 
 use std::vec;
 

@@ -28,7 +28,7 @@ pub(super) fn take_over(machine: &Machine, reserved: &[(Bdf, &Domain<SecondStage
     Unit::take_over(machine.clone(), &mut machine.clone(), PLACE, reserved)
 }
 
-/// An empty domain that the unit can translate.
+/// Returns an empty domain that the unit can translate.
 pub(super) fn domain(machine: &Machine, unit: &Unit<Machine>, id: u16) -> Domain<SecondStage> {
     let mut memory = machine.clone();
     let (id, largest) = (DomainId(id), unit.largest_page());
@@ -39,7 +39,7 @@ pub(super) fn domain(machine: &Machine, unit: &Unit<Machine>, id: u16) -> Domain
     domain.unwrap().with_limit(unit.address_limit())
 }
 
-/// Maps memory as an owner of the unit must, whatever the unit is.
+/// Maps memory as an owner of any unit must.
 pub(super) fn map(
     machine: &Machine,
     unit: &mut Unit<Machine>,
@@ -58,7 +58,7 @@ pub(super) fn map(
     Ok(())
 }
 
-/// As [`map`], for what is to be reached no more; `by_range` invalidates no more than that.
+/// Unmaps memory as an owner must; `by_range` invalidates only that range.
 pub(super) fn unmap(
     machine: &Machine,
     unit: &mut Unit<Machine>,
@@ -79,7 +79,7 @@ pub(super) fn unmap(
     Ok(())
 }
 
-/// A domain that maps one page, address 0x5000 to 0x9000, for a unit in reset.
+/// Returns a domain that maps one page, address 0x5000 to 0x9000, for a unit in reset.
 pub(super) fn one_page(machine: &Machine, id: u16) -> Domain<SecondStage> {
     let mut memory = machine.clone();
     let mut domain = Domain::new(DomainId(id), &mut memory, PageSize::Kib4).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the owner of a unit relies on, whichever vendor's it is.
+//! The contract that the owner of a unit relies on, for both vendors.
 
 use units::{GIB, PAGE_BYTES as PAGE, PhysAddr};
 

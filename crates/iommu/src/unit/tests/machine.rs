@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One unit of either vendor with the hypervisor's own table memory ([`Store`]): the models see which frames it gives
-//! out and takes back.
+//! out and frees.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -31,19 +31,19 @@ const BITS_AT: u64 = 3;
 pub trait Model: Registers + Memory + Clone {
     const KIND: Kind;
 
-    /// A function's access.
+    /// Performs a function's access.
     fn reach(&self, requester: u16, address: u64, is_write: bool) -> Option<u64>;
-    /// A function's message: the vector and the CPU.
+    /// Sends a function's message: returns the vector and the CPU.
     fn send(&self, requester: u16, message: Message) -> Option<(u8, u32)>;
-    /// A function wants to reach what is nobody's, which the unit logs unless it is told not to.
+    /// Has a function access memory without an owner, which the unit logs unless its entry disables that.
     fn misbehave(&self, requester: u16);
-    /// A frame is given out, or taken back.
+    /// Marks a frame as given out, or as freed.
     fn set_used(&self, frame: u64, is_used: bool);
     /// The unit does nothing any more.
     fn kill(&self);
-    /// All messages by which a function may send something.
+    /// Returns all messages by which a function may send something.
     fn messages() -> Vec<Message>;
-    /// An I/O APIC's interrupt: the vector (2 for an NMI) and the CPU.
+    /// Sends an I/O APIC's interrupt: returns the vector (2 for an NMI) and the CPU.
     fn input(&self, redirection: Redirection) -> Option<(u8, u32)>;
 }
 
@@ -171,7 +171,7 @@ pub struct Image<M: Model> {
 }
 
 impl<M: Model> Image<M> {
-    /// The first image, which takes the unit over.
+    /// Starts the first image, which takes the unit over.
     pub fn start(machine: M) -> Self {
         let frames = Frames { machine: machine.clone(), head: Rc::new(RefCell::new(std::vec![0; 512])) };
         let mut memory = Store::new(frames.clone());
@@ -196,7 +196,7 @@ impl<M: Model> Image<M> {
         std::iter::from_fn(|| self.memory.allocate_piece(PAGE_BYTES)).collect()
     }
 
-    /// Every interrupt that a function can send, whatever it writes.
+    /// Returns every interrupt that a function can send by any write.
     pub fn sent_by(&self, requester: u16) -> Vec<(u8, u32)> {
         let mut sent: Vec<_> =
             M::messages().into_iter().filter_map(|message| self.machine.send(requester, message)).collect();
@@ -205,12 +205,12 @@ impl<M: Model> Image<M> {
     }
 }
 
-/// A unit of AMD's with these features.
+/// Returns a unit of AMD's with these features.
 pub fn amd(features: u64) -> Image<AmdMachine> {
     Image::start(AmdMachine::new(features))
 }
 
-/// A unit of Intel's with these features.
+/// Returns a unit of Intel's with these features.
 pub fn intel(features: Features) -> Image<IntelMachine> {
     Image::start(IntelMachine::new(features))
 }

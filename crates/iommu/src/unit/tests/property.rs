@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! After any order of requests, updates and shortages of memory, a function reaches exactly what its guest's domain
 //! maps, and its interrupts arrive exactly where they were set. The functions try everything after each request, so
-//! that the unit has cached whatever it may. No frame is given back that the unit still holds (`machine`).
+//! that the unit has cached all that it may. No frame is given back that the unit still holds (`machine`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::vec::Vec;
@@ -14,7 +14,7 @@ use super::requests::*;
 use crate::intel::model::Features;
 use crate::{DomainId, GuestDomain, Interrupt, Memory, Notice, Problem, Redirection, Signal};
 
-/// What should be so.
+/// The expected state.
 #[derive(Default)]
 struct Expected {
     attached: BTreeMap<usize, usize>,
@@ -193,7 +193,7 @@ impl<M: Model> World<M> {
         }
     }
 
-    /// What a stopped function does is not logged; what another one does is.
+    /// Checks that refused accesses of a stopped function are not logged, and those of another one are.
     fn check_reports(&mut self) {
         for (of, requester) in FUNCTIONS.into_iter().enumerate() {
             while self.next_notice().is_some() {}

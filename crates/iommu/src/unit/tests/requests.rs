@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What may be asked of a unit, in any order.
+//! The requests to a unit, in any order.
 
 use proptest::prelude::*;
 use units::PAGE_BYTES as PAGE;
@@ -9,7 +9,7 @@ use super::machine::INPUTS;
 pub const FUNCTIONS: [u16; 4] = [0x10, 0x11, 0x108, 0x3f8];
 pub const GUESTS: usize = 3;
 const LARGE: u64 = 512 * PAGE;
-/// Where domains are mapped.
+/// Addresses at which domains are mapped.
 pub const PLACES: [u64; 3] = [0, LARGE - 2 * PAGE, 0x40_0000_0000];
 pub const MOST_INTERRUPTS: u16 = 4;
 
@@ -32,7 +32,7 @@ pub enum Request {
     /// An input of the I/O APIC sends a vector, or an NMI.
     Redirect(u16, Option<u8>),
     Update,
-    /// All frames but so many are taken; none is given back before.
+    /// All frames but this many are taken; none is freed before.
     Starve(usize),
     Relieve,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Registers that the counters share with PEBS and the top-down metrics: whose each bit is.
+//! Registers that the counters share with PEBS and the top-down metrics: the owner of each bit.
 
 use super::IntelGuest;
 use crate::guest::{INTEL_FIXED, INTEL_GENERAL, Refused, slot_of};

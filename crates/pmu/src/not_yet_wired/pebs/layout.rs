@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Layout of PEBS in memory: the management area at IA32_DS_AREA, and the records of format 4 and later.
 
-/// Offsets into the management area of a 64-bit CPU, in bytes (Intel SDM vol. 3, figure 18-12). What is before is
-/// of the branch trace store.
+/// Offsets into the management area of a 64-bit CPU, in bytes (Intel SDM vol. 3, figure 18-12). The fields before these
+/// are of the branch trace store.
 pub mod ds {
     /// Start of the buffer.
     pub const BASE: u64 = 0x20;

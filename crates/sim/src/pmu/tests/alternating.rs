@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Two guests and the host take turns at one CPU's counters, PEBS, branch records and metrics; each has a twin
-//! with a CPU to itself, that does the same and nothing else. Whatever either can read must agree.
+//! with a CPU to itself, that does the same and nothing else. All that either can read must agree.
 
 use std::vec::Vec;
 
@@ -118,8 +118,8 @@ impl User {
     }
 
     fn write(&mut self, number: u32, value: u64) {
-        let said = [&mut self.beside, &mut self.alone].map(|guest| guest.driver.write(number, value));
-        assert_eq!(said[0], said[1], "{number:#x} := {value:#x}");
+        let results = [&mut self.beside, &mut self.alone].map(|guest| guest.driver.write(number, value));
+        assert_eq!(results[0], results[1], "{number:#x} := {value:#x}");
     }
 
     fn check(&mut self) {
@@ -188,7 +188,7 @@ fn play(policy: Policy, steps: &[Step]) {
     users[turn].beside.driver.switch_out();
     users.iter_mut().for_each(User::check);
     host.switch_out();
-    assert!(shared.0.borrow().is_clear(), "nothing of anybody is left");
+    assert!(shared.0.borrow().is_clear(), "no user's values are left");
 }
 
 proptest! {

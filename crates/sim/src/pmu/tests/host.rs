@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Guests on the counters of a host's CPUs: two of them, on two CPUs, that are switched, moved and carried
-//! over at any moment, with the host at work between. Each has a twin on `soft`, whose time is the guest's alone and
-//! never interrupted: whatever either can read, and every interrupt, must agree.
+//! over at any moment, with the host at work between. Each has a twin on `soft`, which counts only the guest's
+//! time and is never interrupted: all that either can read, and every interrupt, must agree.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -86,7 +86,7 @@ impl Guest {
         }
     }
 
-    /// As a vCPU is: only one that is not open is opened.
+    /// Enters a core as a vCPU does: only one that is not open is opened.
     fn enter(&mut self, core: usize) {
         CORE.set(core);
         self.core = Some(core);
@@ -109,8 +109,8 @@ impl Guest {
 
     fn write(&mut self, number: u32, value: u64) {
         let ticks = self.ticks;
-        let said = [&mut self.counters, &mut self.twin].map(|counters| counters.write(number, value, ticks));
-        assert_eq!(said[0], said[1], "{number:#x} := {value:#x}");
+        let results = [&mut self.counters, &mut self.twin].map(|counters| counters.write(number, value, ticks));
+        assert_eq!(results[0], results[1], "{number:#x} := {value:#x}");
     }
 
     fn run(&mut self, ticks: u64, is_kernel: bool) {
@@ -118,7 +118,7 @@ impl Guest {
         on_core(|model| model.run(&busy(ticks, is_kernel, true)));
     }
 
-    /// To another image, perhaps by one whose host has no counters: only its state goes.
+    /// Hands only its state over to another image, perhaps by way of one on a host without counters.
     fn carry(&mut self, by_soft: bool) {
         let mut state = self.counters.state(self.ticks);
         assert_eq!(state, self.twin.state(self.ticks));
@@ -137,12 +137,12 @@ impl Guest {
         let raised = on_core(|model| core::mem::take(&mut model.interrupts));
         let ticks = self.ticks;
         for number in readable(self.config.vendor) {
-            let said = [&mut self.counters, &mut self.twin].map(|counters| counters.read(number, ticks));
-            assert_eq!(said[0], said[1], "{number:#x}");
+            let results = [&mut self.counters, &mut self.twin].map(|counters| counters.read(number, ticks));
+            assert_eq!(results[0], results[1], "{number:#x}");
         }
-        let told = [&mut self.counters, &mut self.twin].map(|counters| counters.take_interrupt());
-        assert_eq!(told[0], told[1]);
-        assert!(!told[0] || raised > 0, "the host would not have known");
+        let interrupts = [&mut self.counters, &mut self.twin].map(|counters| counters.take_interrupt());
+        assert_eq!(interrupts[0], interrupts[1]);
+        assert!(!interrupts[0] || raised > 0, "the host would not have known");
     }
 }
 
@@ -169,7 +169,8 @@ enum Step {
     Carry(bool),
 }
 
-/// Returns what both kinds of counters count: cycles, in all modes. The first four counters: so many have all of AMD's.
+/// Returns what both kinds of counters count: cycles, in all modes. Uses the first four counters, which all of AMD's
+/// CPUs have.
 fn step(vendor: Vendor) -> impl Strategy<Value = Step> {
     let (selects, counters, stride, control, clear, events) = match vendor {
         Vendor::Amd => (0xc001_0200, 0xc001_0201, 2, 0xc000_0301, 0xc000_0302, [0x76, 0x1_0000_0120]),
@@ -236,7 +237,7 @@ fn play(config: Config, generation: Generation, steps: &[Step]) {
     guests.iter_mut().for_each(Guest::leave);
     for core in 0..CORES {
         CORE.set(core);
-        assert!(on_core(|model| model.is_clear()), "nothing of anybody is left");
+        assert!(on_core(|model| model.is_clear()), "no user's values are left");
     }
 }
 
@@ -248,7 +249,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn amds_registers_on_a_cpus_counters_say_what_they_say_on_the_guests_time(
+    fn amds_registers_on_a_cpus_counters_read_as_on_the_guests_time(
         steps in prop::collection::vec(step(Vendor::Amd), 1..60),
     ) {
         for generation in [Generation::Legacy, Generation::Extended, Generation::Global] {
@@ -323,13 +324,13 @@ fn probed(generation: Generation, keeps: fn(u32) -> u64, host_cycles: u64, guest
 }
 
 #[test]
-fn counters_are_used_only_if_they_count_and_tell_guests_from_the_host() {
+fn counters_are_used_only_if_they_count_and_distinguish_guests_from_the_host() {
     for generation in [Generation::Legacy, Generation::Extended, Generation::Global] {
         let probed = |keeps, host, guest| probed(generation, keeps, host, guest);
         assert_eq!(probed(|_| !0, 100, 0), Ok(()));
-        assert_eq!(probed(|_| 0, 100, 0), Err(Unusable::Forgetful), "an emulator without counters");
+        assert_eq!(probed(|_| 0, 100, 0), Err(Unusable::NotWritable), "an emulator without counters");
         let no_sides = |number| if is_counter(number) { !0 } else { !GUEST_ONLY };
-        assert_eq!(probed(no_sides, 100, 0), Err(Unusable::Forgetful), "a hypervisor below that leaves the bit out");
+        assert_eq!(probed(no_sides, 100, 0), Err(Unusable::NotWritable), "a hypervisor below that leaves the bit out");
         assert_eq!(probed(|_| !0, 0, 0), Err(Unusable::Still));
         assert_eq!(probed(|_| !0, 100, 100), Err(Unusable::Mixed));
     }
@@ -353,7 +354,7 @@ fn a_counter_that_is_tried_is_its_users_again_afterwards() {
     assert!(!before.is_clear());
 }
 
-/// What firmware or an image before has left counts for nobody.
+/// Values that firmware or an image before has left count for no user.
 #[test]
 fn counters_are_reset_before_a_guest_has_them() {
     for generation in [Generation::Legacy, Generation::Extended, Generation::Global] {

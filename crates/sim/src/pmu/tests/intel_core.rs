@@ -100,12 +100,12 @@ fn driver(core: &Shared<IntelCore>, policy: Policy, has: &Capabilities) -> Intel
 }
 
 impl Guest {
-    /// With a buffer of so many bytes, that interrupts from `threshold` on.
+    /// Creates one with a buffer of `buffer_bytes` bytes that interrupts from `threshold` on.
     pub fn new(core: &Shared<IntelCore>, buffer_bytes: u64, threshold: u64) -> Self {
         Self::with_policy(Policy::Direct, core, buffer_bytes, threshold)
     }
 
-    /// The same, with whichever policy.
+    /// Creates the same, with any policy.
     pub fn with_policy(policy: Policy, core: &Shared<IntelCore>, buffer_bytes: u64, threshold: u64) -> Self {
         let mut memory = Memory((0..0x100).step_by(8).map(|offset| (AREA + offset, 0)).collect());
         memory.0.extend((0..buffer_bytes).step_by(8).map(|offset| (BUFFER + offset, 0)));
@@ -114,12 +114,12 @@ impl Guest {
         Self { driver: driver(core, policy, &capabilities()), core: core.clone(), memory, interrupts: 0 }
     }
 
-    /// Its first counter counts cycles, with a record each `period` of them.
+    /// Creates one with a first counter that counts cycles, with a record each `period` of them.
     fn sampling(core: &Shared<IntelCore>, buffer_bytes: u64, threshold: u64, period: u64) -> Self {
         Self::sampling_on(CounterSet(!0), core, (buffer_bytes, threshold, period))
     }
 
-    /// The same with these counters.
+    /// Returns the same with these counters.
     fn sampling_on(
         available: CounterSet,
         core: &Shared<IntelCore>,
@@ -156,7 +156,7 @@ impl Guest {
         self.memory.0[&(AREA + ds::INDEX)] - BUFFER
     }
 
-    /// The addresses in its records, which are all basic ones of its first counter.
+    /// Returns the addresses in its records, which are all basic ones of its first counter.
     fn records(&self) -> Vec<u64> {
         let word = |at: u64| self.memory.0[&(BUFFER + at)];
         let records = (0..self.index()).step_by(32);

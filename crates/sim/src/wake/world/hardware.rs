@@ -3,7 +3,7 @@
 
 use bringup::{Clock, Kick, Wake};
 
-use super::{LINES_PER_LOOK, World};
+use super::{LINES_PER_POLL, World};
 
 impl Clock for World<'_> {
     fn now(&mut self) -> u64 {
@@ -28,10 +28,10 @@ impl Kick for World<'_> {
         loop {
             let end = self.boot_wake.unwrap_or(u64::MAX).min(until).max(self.now);
             let Some((time, index)) = self.next_due().filter(|due| due.0 < end) else {
-                // It checks silent CPUs when it wakes by itself.
-                let is_look = self.boot_wake.take().is_none_or(|wake| wake > until);
+                // It checks unresponsive CPUs when it wakes by itself.
+                let is_poll = self.boot_wake.take().is_none_or(|wake| wake > until);
                 self.now = end;
-                return self.read_lines(if is_look { LINES_PER_LOOK } else { 0 });
+                return self.read_lines(if is_poll { LINES_PER_POLL } else { 0 });
             };
             self.due.pop();
             self.now = self.now.max(time);

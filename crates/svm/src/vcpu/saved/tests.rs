@@ -172,7 +172,7 @@ proptest! {
     fn registers_come_through_as_they_were(bytes in prop::collection::vec(any::<u8>(), size_of::<Registers>())) {
         let mut registers = Registers::new_zeroed();
         registers.as_mut_bytes().copy_from_slice(&bytes);
-        // What VMRUN refuses is checked above.
+        // Values that VMRUN refuses are checked above.
         (registers.cr0, registers.dr6, registers.dr7) = (0.into(), 0.into(), 0.into());
         registers.cr4 = (registers.cr4.get() & CR4_DEFINED).into();
         registers.efer = (registers.efer.get() & !efer::SVME).into();

@@ -9,8 +9,7 @@ use super::{CpuidResult, CpuidTable, EXTENDED, MOST_EXTENDED};
 const INTEL: [u32; 3] = [0x756e_6547, 0x4965_6e69, 0x6c65_746e];
 /// "AuthenticAMD"
 const AMD: [u32; 3] = [0x6874_7541, 0x6974_6e65, 0x444d_4163];
-/// Family 6 with a model (2Bh) that no CPU has: kernels then go by what the leaves say, and not by what they
-/// know.
+/// Family 6 with a model (2Bh) that no CPU has: kernels then go by the leaves, and not by their own tables of models.
 const INTEL_SIGNATURE: u32 = 0x0002_06b0;
 /// Family 19h, model 0.
 const AMD_SIGNATURE: u32 = 0x00a0_0f00;

@@ -25,7 +25,7 @@ const XSAVE: u32 = 1 << 26;
 /// No component is larger (tile data is 8 KiB) or lies further on.
 const MOST_BYTES: u32 = 0x1_0000;
 
-/// The memory that a vCPU has for what XSAVE writes. AVX-512 and PKRU end below 2,700 bytes on every CPU of today.
+/// The memory that a vCPU has for the area of XSAVE. AVX-512 and PKRU end below 2,700 bytes on every CPU of today.
 pub const AREA_BYTES: usize = 4096;
 
 /// Those of `offered` whose place in the standard format, as subleaf `component` of the leaf gives it, ends within
@@ -75,7 +75,7 @@ impl ExtendedState {
     pub const NO_ANSWERS: [CpuidResult; COMPONENTS] =
         [const { CpuidResult { eax: 0, ebx: 0, ecx: 0, edx: 0 } }; COMPONENTS];
 
-    /// The answers of all subleaves, less what depends on XCR0.
+    /// The answers of all subleaves, but for values that depend on XCR0.
     pub fn answers(&self) -> [CpuidResult; COMPONENTS] {
         let mut answers = self.components;
         answers[0].eax = self.supported as u32;

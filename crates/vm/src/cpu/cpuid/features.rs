@@ -11,7 +11,7 @@ use Show::{Always, AsHost, Never};
 pub enum Show {
     /// If the host has it.
     AsHost,
-    /// Whatever the host has: the monitor provides it.
+    /// Shown whatever the host has: the monitor provides it.
     Always,
     /// Not at all.
     Never,
@@ -20,7 +20,7 @@ pub enum Show {
 /// A feature: its bit, its name, when it is shown.
 pub type Feature = (u32, &'static str, Show);
 
-/// Returns what a guest sees of a register in which the host has `host`.
+/// Returns the register that a guest sees where the host has `host`.
 pub fn shown(features: &[Feature], host: u32) -> u32 {
     features.iter().fold(0, |register, &(bit, _, show)| match show {
         AsHost => register | host & (1 << bit),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A guest's CPUID in the hand-over's words: what is answered, leaf by leaf, not why.
+//! A guest's CPUID in the hand-over's words: the answers, leaf by leaf, without the policy behind them.
 
 use handover::state::CpuidLeaf;
 

@@ -15,7 +15,7 @@ pub struct CpuidResult {
 
 /// Source of the host's leaves: the instruction, or a table in tests.
 pub trait CpuidSource {
-    /// Returns what the host's CPUID returns for a leaf and subleaf.
+    /// Returns the host's CPUID of a leaf and subleaf.
     fn leaf(&self, leaf: u32, subleaf: u32) -> CpuidResult;
 }
 

@@ -160,7 +160,7 @@ fn state_sizes_follow_xcr0() {
     assert_eq!((table.supported_xcr0(), table.extended_state_bytes()), (0xe7, 2688));
 }
 
-/// A CPU whose XSAVE would write beyond the area that a vCPU has.
+/// A CPU with an XSAVE that would write beyond the area that a vCPU has.
 #[test]
 fn a_component_that_ends_beyond_the_area_is_neither_shown_nor_saved() {
     let leaf = |component: u32| match component {

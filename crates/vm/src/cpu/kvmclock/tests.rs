@@ -78,7 +78,7 @@ fn each_publication_has_a_new_even_version() {
 }
 
 #[test]
-fn a_pause_is_told() {
+fn a_pause_is_reported() {
     let memory = FakeMemory::new(0x2000);
     registered().publish(&memory, &ClockTime { is_stable: false, was_paused: true, ..time() }).unwrap();
     assert_eq!(memory.bytes(Gpa(AREA + 29), 1), [2]);

@@ -32,8 +32,8 @@ const fn with(one: Bits, other: Bits) -> Bits {
     both
 }
 
-/// What a model never decides: VME, which emulators lack, SMEP, SMAP and UMIP, the sources of random numbers, MD_CLEAR,
-/// the controls of speculation, and in leaf 0x8000_0001 the bits that AMD repeats of leaf 1.
+/// Features that a model never decides: VME, which emulators lack, SMEP, SMAP and UMIP, the sources of random numbers,
+/// MD_CLEAR, the controls of speculation, and in leaf 0x8000_0001 the bits that AMD repeats of leaf 1.
 pub(super) const AS_HOST: Bits = [
     bits([21, 24, 30, 31]),
     bits([1]),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Models on hosts whose CPUID is on record.
+//! Models on hosts with recorded CPUID.
 
 use std::vec::Vec;
 
@@ -144,7 +144,7 @@ proptest! {
             let always = PLACES[place].3.iter().filter(|(_, _, show)| *show == Show::Always);
             let always: u32 = always.map(|(bit, _, _)| 1 << bit).sum();
             prop_assert_eq!(seen & !(alone & (has | data::AS_HOST[place]) | always), 0, "place {}", place);
-            // What XSAVE saves is shown only where it can be saved.
+            // Components that XSAVE saves are shown only where they can be saved.
             if is_complete && PLACES[place].0 != 0xd {
                 prop_assert_eq!(has & !seen, 0, "place {}", place);
             }

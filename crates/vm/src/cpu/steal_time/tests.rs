@@ -16,7 +16,7 @@ fn registered(memory: &FakeMemory) -> StealTime {
     steal
 }
 
-fn told_ns(memory: &FakeMemory) -> u64 {
+fn reported_ns(memory: &FakeMemory) -> u64 {
     u64::from_le_bytes(memory.bytes(Gpa(AREA), 8).try_into().unwrap())
 }
 
@@ -93,13 +93,13 @@ fn a_reserved_bit_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn time_stolen_while_there_was_no_area_is_not_told() {
+fn time_stolen_while_there_was_no_area_is_not_reported() {
     let memory = FakeMemory::new(0x2000);
     let mut steal = StealTime::default();
     steal.publish(&memory, 1_000_000).unwrap();
     steal.write_msr(&memory, AREA | 1).unwrap();
     steal.publish(&memory, 1_000_005).unwrap();
-    assert_eq!(told_ns(&memory), 5);
+    assert_eq!(reported_ns(&memory), 5);
 }
 
 #[test]
@@ -111,16 +111,16 @@ fn a_cpu_that_comes_back_on_line_goes_on_from_where_it_was() {
     steal.publish(&memory, 300).unwrap();
     steal.write_msr(&memory, AREA | 1).unwrap();
     steal.publish(&memory, 310).unwrap();
-    assert_eq!(told_ns(&memory), 110);
+    assert_eq!(reported_ns(&memory), 110);
 }
 
 #[test]
 fn a_total_that_starts_again_takes_nothing_back() {
     let memory = FakeMemory::new(0x2000);
     let mut steal = registered(&memory);
-    for (stolen_ns, told) in [(100, 100), (3, 100), (10, 107)] {
+    for (stolen_ns, reported) in [(100, 100), (3, 100), (10, 107)] {
         steal.publish(&memory, stolen_ns).unwrap();
-        assert_eq!(told_ns(&memory), told);
+        assert_eq!(reported_ns(&memory), reported);
     }
 }
 
@@ -141,7 +141,7 @@ fn the_state_survives_and_an_impossible_one_is_refused() {
     let mut steal = registered(&memory);
     steal.publish(&memory, 5).unwrap();
     let state = steal.state();
-    assert_eq!(state, StealTimeState { msr: AREA | 1, version: 2, told_ns: 5, stolen_ns: 5 });
+    assert_eq!(state, StealTimeState { msr: AREA | 1, version: 2, reported_ns: 5, stolen_ns: 5 });
     assert_eq!(StealTime::from_state(&state), Ok(steal));
     assert!(StealTime::from_state(&StealTimeState { version: 3, ..state }).is_err());
     assert!(StealTime::from_state(&StealTimeState { msr: AREA | 3, ..state }).is_err());
@@ -158,7 +158,7 @@ proptest! {
         prop_assert_eq!(StealTime::from_state(&steal.state()).is_ok(), true);
     }
 
-    /// Whatever the guest does with the register, what it reads in one area never shrinks.
+    /// For every write of the register, the value in one area never shrinks.
     #[test]
     fn what_the_guest_reads_never_shrinks(steps in prop::collection::vec((any::<bool>(), 0..1_000_000_u64), 1..50)) {
         let memory = FakeMemory::new(0x2000);
@@ -167,8 +167,8 @@ proptest! {
             steal.write_msr(&memory, AREA | u64::from(is_on)).unwrap();
             total += more;
             steal.publish(&memory, total).unwrap();
-            prop_assert_eq!(told_ns(&memory), last + if is_on { more } else { 0 });
-            last = told_ns(&memory);
+            prop_assert_eq!(reported_ns(&memory), last + if is_on { more } else { 0 });
+            last = reported_ns(&memory);
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::devices::virtio::{Io, VirtioDevice};
 /// Chains that one turn takes.
 const CHAINS: u32 = 64;
 
-/// What a disk is.
+/// The description of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlkConfig {
     /// The name of the server's export.
@@ -33,7 +33,7 @@ pub struct BlkConfig {
     pub timeout_ns: u64,
     /// Its serial number: the first 20 bytes count.
     pub serial: String,
-    /// What the driver may ask for in a second.
+    /// The most that the driver may ask for in a second.
     pub limits: Limits,
 }
 
@@ -44,7 +44,7 @@ pub struct Blk {
     pub(super) serial: [u8; SERIAL_BYTES],
     buckets: Buckets,
     chain: Box<Chain>,
-    /// When the first turn was.
+    /// Time of the first turn.
     first_ns: Option<u64>,
     /// A driver does not wait for the server any longer.
     has_waited: bool,
@@ -117,7 +117,7 @@ impl Blk {
         Ok(Some(now_ns))
     }
 
-    /// Takes what has happened to the connection since the last call.
+    /// Takes the change of the connection since the last call.
     pub fn take_news(&mut self) -> Option<News> {
         self.client.take_news()
     }

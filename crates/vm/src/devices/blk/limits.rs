@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rate at which a driver may ask. What is over it stays in the ring: the driver waits, and no request fails.
+//! The rate at which a driver may ask. Requests above it stay in the ring: the driver waits, and no request fails.
 
 use rate::Bucket;
 
@@ -7,7 +7,7 @@ use rate::Bucket;
 const LEAST_REQUESTS: u64 = 4;
 const LEAST_BYTES: u64 = 128 << 10;
 
-/// What a driver may ask for in a second; `None`: anything.
+/// The most that a driver may ask for in a second; `None`: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Requests.
@@ -16,7 +16,7 @@ pub struct Limits {
     pub bytes_per_s: Option<u64>,
 }
 
-/// What is left of it.
+/// The remainder of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Buckets {
     requests: Option<Bucket>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the driver asks (section 5.2.6).
+//! The driver's requests (section 5.2.6).
 
 use ::virtio::{Chain, Fault};
 use nbd::{Client, Command, Failure, Request};

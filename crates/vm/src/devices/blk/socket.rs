@@ -4,8 +4,8 @@
 use nbd::Status;
 use vsock::{Address, StreamPhase};
 
-/// The stream to one port of a guest. Its own ports are those with one remainder, by which the host tells the streams
-/// of all disks apart.
+/// The stream to one port of a guest. Its own ports are those with one remainder, by which the host distinguishes the
+/// streams of all disks.
 #[derive(Clone, Debug)]
 pub struct Socket {
     stream: vsock::Stream,
@@ -30,7 +30,7 @@ impl Socket {
         (port % u32::from(of.max(1))) as usize
     }
 
-    /// What goes to the guest and comes from it.
+    /// Returns the stream to the guest and from it.
     pub fn stream(&mut self) -> &mut vsock::Stream {
         &mut self.stream
     }

@@ -65,7 +65,7 @@ impl World {
     }
 
     /// Works until nothing moves; the server answers.
-    fn settle(&mut self) {
+    fn run_until_idle(&mut self) {
         for _ in 0..100 {
             self.work();
             if self.server.received.is_empty() && self.next_ns != Some(self.now_ns) {
@@ -96,7 +96,7 @@ impl World {
 
     /// The status of the only request.
     fn status(&mut self) -> Option<u8> {
-        self.settle();
+        self.run_until_idle();
         self.answers().first().map(|(_, status, _)| *status)
     }
 

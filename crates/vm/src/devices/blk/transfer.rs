@@ -12,7 +12,7 @@ use crate::devices::virtio::Io;
 pub(super) struct Transfer<'a, 'i> {
     io: &'a mut Io<'i>,
     chain: &'a mut Chain,
-    /// The request whose chain this is.
+    /// The request of this chain.
     tag: Option<u16>,
 }
 

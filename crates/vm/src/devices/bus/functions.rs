@@ -27,7 +27,7 @@ impl Bus {
         self.lines.load(Ordering::Relaxed) != 0
     }
 
-    /// The functions whose line has interrupted with this vector, which the guest ends.
+    /// The functions with a line that has interrupted with this vector, which the guest ends.
     pub fn lines_ended(&self, vector: u8) -> impl Iterator<Item = Found<'_>> {
         let pins = self.ioapic.lock().pins_in_service(vector);
         let slots = self.lines.load(Ordering::Acquire).to_le_bytes();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The map from a port to the device that answers at it.
 //!
-//! Most ports are nobody's, and most accesses of a booting kernel go there. One load distinguishes those: a byte for
-//! each eight ports says where the claims on them begin.
+//! Most ports belong to no device, and most accesses of a booting kernel go there. One load distinguishes those: a byte
+//! for each eight ports states where the claims on them begin.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -38,7 +38,7 @@ pub(super) struct PortMap {
 }
 
 impl PortMap {
-    /// All ports are nobody's.
+    /// A map in which no device claims a port.
     pub fn new() -> Self {
         Self { cells: Box::new([UNCLAIMED; CELLS]), claims: Vec::new() }
     }

@@ -42,7 +42,7 @@ pub const fn time_register(index: u8) -> Option<usize> {
     }
 }
 
-/// The registers for a time, which is brought into range.
+/// The registers for a time, which is clamped to its range.
 pub fn encode(unix_seconds: i64, format: RegisterFormat) -> TimeRegisters {
     let unix_seconds = unix_seconds.clamp(EARLIEST, LATEST);
     let days = unix_seconds.div_euclid(DAY_SECONDS);
@@ -64,7 +64,7 @@ pub fn encode(unix_seconds: i64, format: RegisterFormat) -> TimeRegisters {
     ]
 }
 
-/// The time for registers; fields out of range are brought into it, and the weekday is not checked.
+/// The time for registers; fields out of range are clamped, and the weekday is not checked.
 pub fn decode(registers: &TimeRegisters, format: RegisterFormat) -> i64 {
     let [second, minute, hour, _, day, month, year, century] = *registers;
     let number = |register, low, high| i64::from(format.decode(register)).clamp(low, high);

@@ -29,7 +29,7 @@ fn the_time_is_shown_in_bcd_and_24_hours() {
 }
 
 #[test]
-fn status_says_valid_and_never_updating() {
+fn status_reads_valid_and_never_updating() {
     let mut cmos = Cmos::new();
     set(&mut cmos, REGISTER_A, 0xff, 0);
     assert_eq!(get(&mut cmos, REGISTER_A, 0), 0x7f);

@@ -14,7 +14,7 @@ use crate::platform::layout::port;
 const CLAIMS: &[Claim] =
     &[Claim::Ports { first: port::HOT_PLUG, count: port::HOT_PLUG_PORTS as u16, widths: Widths::Any }];
 
-/// The register that an access is to. Accesses of other widths, or beside a register's start, are nobody's.
+/// The register that an access is to. Accesses of other widths, or beside a register's start, are to none.
 fn register(at: At) -> Option<Register> {
     match (at.offset, at.size) {
         (0, AccessSize::Dword) => Some(Register::Checks),

@@ -89,7 +89,7 @@ fn a_device_that_is_asked_for_is_ejected_once() {
 }
 
 #[test]
-fn what_nobody_asked_for_is_not_ejected() {
+fn a_device_that_the_host_did_not_ask_for_is_not_ejected() {
     let mut lab = Lab::new();
     lab.host(|controller, outputs| controller.request(3, outputs));
     lab.write(EJECT, DWORD, !(1 << 3));
@@ -141,7 +141,7 @@ fn it_goes_on_without_a_state_as_if_nothing_waited() {
     lab.write(REQUESTS, DWORD, 1 << 4);
     assert!(!lab.controller.is_dispensable(), "the guest would eject it in vain");
     lab.write(EJECT, DWORD, 1 << 4);
-    assert!(!lab.controller.is_dispensable(), "nobody would take it");
+    assert!(!lab.controller.is_dispensable(), "no controller would take it");
     assert!(lab.controller.restore_nothing());
     assert_eq!(lab.controller, HotPlug::new());
 }

@@ -31,7 +31,7 @@ pub struct RedirectionEntry {
     pub masked: bool,
     #[bits(39)]
     __: u64,
-    /// For whom.
+    /// The receivers.
     pub destination: u8,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The state of an I/O APIC: what is kept across a change of the hypervisor, and which values it can have.
+//! The state of an I/O APIC that is handed over, and its valid values.
 
 use super::{IOAPIC_PINS, RedirectionEntry, StateError};
 

@@ -32,7 +32,7 @@ fn end(ioapic: &mut Ioapic, vector: u8) -> Vec<InterruptMessage> {
     delivered
 }
 
-/// An I/O APIC whose pin 4 has this low half, for the local APIC 1.
+/// An I/O APIC with this low half of pin 4, for the local APIC 1.
 fn with_pin_4(low: u32) -> Ioapic {
     let mut ioapic = Ioapic::new(0);
     write_register(&mut ioapic, 0x19, 1 << 24);
@@ -124,7 +124,7 @@ fn a_masked_level_is_ended_but_not_delivered() {
 }
 
 #[test]
-fn switching_to_edge_forgets_the_end_awaited() {
+fn switching_to_edge_clears_the_end_awaited() {
     let mut ioapic = with_pin_4(0x31 | LEVEL);
     ioapic.set_line(4, true);
     write_register(&mut ioapic, 0x18, 0x31 | MASKED);
@@ -149,7 +149,7 @@ fn destinations_are_physical_logical_or_everyone() {
 }
 
 #[test]
-fn an_nmi_is_an_edge_whatever_the_trigger_says() {
+fn an_nmi_is_an_edge_whatever_the_trigger_mode() {
     let mut ioapic = with_pin_4(0x400 | LEVEL);
     let message = ioapic.set_line(4, true).unwrap();
     assert_eq!((message.mode, message.is_level), (DeliveryMode::Nmi, false));

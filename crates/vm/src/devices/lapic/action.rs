@@ -11,7 +11,7 @@ pub enum Action {
     None,
     /// Take this message to every local APIC that it [matches](super::Lapic::matches).
     Send(InterruptMessage),
-    /// Tell the I/O APIC that this level-triggered vector has ended.
+    /// Notify the I/O APIC that this level-triggered vector has ended.
     EndOfInterrupt(u8),
     /// [`super::Lapic::timer_deadline`] may have changed.
     TimerChanged,

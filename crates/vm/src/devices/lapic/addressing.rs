@@ -25,7 +25,7 @@ pub(super) const fn logical_x2apic(id: u32) -> u32 {
 }
 
 impl Addressing {
-    /// As one word, without the identifier: what is published.
+    /// Returns it as one word, without the identifier, to be published.
     pub const fn to_word(self) -> u32 {
         let mode = match self.mode {
             Mode::Disabled => 0,

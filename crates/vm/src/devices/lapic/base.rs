@@ -48,7 +48,7 @@ impl Lapic {
         }
         match next {
             Mode::Disabled => self.reset_to_init(),
-            Mode::X2Apic => self.state.forget_xapic_addressing(),
+            Mode::X2Apic => self.state.reset_xapic_addressing(),
             Mode::XApic => {}
         }
         Ok(Action::TimerChanged)

@@ -35,7 +35,7 @@ impl Lapic {
             self.record_error(error::SEND_ILLEGAL_VECTOR);
             return Action::None;
         }
-        // Requested or, where software has disabled the APIC, lost: either way nobody else need know.
+        // Requested or, where software has disabled the APIC, lost: either way no other part need be notified.
         let _ = self.accept_vector(vector, false);
         Action::None
     }

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Matching of a message's destination with an APIC (Intel SDM vol. 3, sections 11.6.2 and 11.12.10).
 //!
-//! Who sends with an eight-bit physical destination (the I/O APIC, xAPIC mode, MSI) turns 0xff into all ones, so that
-//! it means "every one" whatever mode the receiver is in.
+//! A sender with an eight-bit physical destination (the I/O APIC, xAPIC mode, MSI) turns 0xff into all ones, so that it
+//! means "every one" whatever mode the receiver is in.
 //!
-//! A sender on another CPU cannot look into a local APIC: it decides by the [`Addressing`] that each one
-//! publishes.
+//! A sender on another CPU cannot read a local APIC: it decides by the [`Addressing`] that each one publishes.
 
 use super::addressing::{Addressing, logical_x2apic};
 use super::{Lapic, Mode};
 use crate::devices::Destination;
 
 impl Lapic {
-    /// Returns what a sender must know of this one.
+    /// Returns the addressing that a sender needs of this APIC.
     pub fn addressing(&self) -> Addressing {
         Addressing {
             id: self.id(),

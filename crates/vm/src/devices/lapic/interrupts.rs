@@ -52,9 +52,9 @@ impl Lapic {
         Some(vector)
     }
 
-    /// The CPU has not taken an interrupt that it acknowledged: it is requested again.
+    /// Requests an acknowledged interrupt again, which the CPU has not taken.
     #[cold]
-    pub fn take_back(&mut self, vector: u8) {
+    pub fn requeue(&mut self, vector: u8) {
         self.state.in_service.remove(vector);
         self.highest_in_service = self.state.in_service.highest().unwrap_or(0);
         self.state.requested.insert(vector);
@@ -79,7 +79,7 @@ impl Lapic {
         if self.highest_in_service == 0 { None } else { Some(self.highest_in_service) }
     }
 
-    /// Returns whether nobody but this APIC would notice the end of the interrupt in service: it is edge-triggered, the
+    /// Returns whether only this APIC would notice the end of the interrupt in service: it is edge-triggered, the
     /// only one, and none waits for its end. A guest may then be shown that it need not write the register (KVM's
     /// paravirtual end of interrupt); [`end_of_interrupt`](Self::end_of_interrupt) is still called for it, later.
     #[inline]

@@ -71,7 +71,7 @@ impl Lapic {
         Action::None
     }
 
-    /// Writing what can only be read does nothing; writing what does not exist is an error.
+    /// Writes to read-only registers do nothing; writes to registers that do not exist are an error.
     fn refuse_mmio_write(&mut self, register: u32, now: GuestTsc) -> Action {
         if register != ID && self.read_register(register, now).is_none() {
             self.record_error(error::ILLEGAL_REGISTER);

@@ -11,7 +11,7 @@ impl Lapic {
     /// Reads an x2APIC register.
     ///
     /// # Errors
-    /// #GP outside x2APIC mode, and for what does not exist or cannot be read.
+    /// #GP outside x2APIC mode, and for registers that do not exist or cannot be read.
     pub fn read_msr(&self, msr: u32, now: GuestTsc) -> Result<u64, GeneralProtection> {
         if self.mode() != Mode::X2Apic {
             return Err(GeneralProtection);
@@ -26,7 +26,7 @@ impl Lapic {
     /// Writes an x2APIC register.
     ///
     /// # Errors
-    /// #GP outside x2APIC mode, for what does not exist or cannot be written, and for reserved bits.
+    /// #GP outside x2APIC mode, for registers that do not exist or cannot be written, and for reserved bits.
     #[inline]
     pub fn write_msr(&mut self, msr: u32, value: u64, now: GuestTsc) -> Result<Action, GeneralProtection> {
         if !self.is_x2apic() {

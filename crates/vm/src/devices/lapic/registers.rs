@@ -47,7 +47,7 @@ pub const DIVIDE: u32 = 0x3e;
 /// Interrupt to oneself (x2APIC mode only, write only).
 pub const SELF_IPI: u32 = 0x3f;
 
-/// An integrated APIC whose last local vector is number 5; end-of-interrupt broadcasts cannot be suppressed.
+/// An integrated APIC with 5 as the number of its last local vector; end-of-interrupt broadcasts cannot be suppressed.
 pub const VERSION_VALUE: u32 = 0x0005_0014;
 
 /// Spurious vector register: the APIC is enabled by software.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The state of a local APIC: what is kept across a change of the hypervisor, and which values it can have.
+//! The state of a local APIC that is handed over, and its valid values.
 
 use super::local_vector::{LOCAL_VECTOR_COUNT, LocalEntry, LocalVector};
 use super::registers::*;
@@ -69,7 +69,7 @@ impl LapicState {
 
     /// x2APIC mode has no destination format, makes its own logical destination, and the command's destination is not
     /// kept on the way there.
-    pub(super) fn forget_xapic_addressing(&mut self) {
+    pub(super) fn reset_xapic_addressing(&mut self) {
         self.logical_destination = 0;
         self.destination_format = u32::MAX;
         self.interrupt_command &= u64::from(u32::MAX);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The timer (Intel SDM vol. 3, section 11.5.4).
 //!
-//! Nothing counts: a running timer is the TSC at which it is due, and the current count is worked out when somebody
-//! asks. In TSC-deadline mode that number is the guest's own. A masked timer runs on without interrupting.
+//! Nothing counts: a running timer is the TSC at which it is due, and the current count is computed when it is read. In
+//! TSC-deadline mode that number is the guest's own. A masked timer runs on without interrupting.
 
 use super::local_vector::LocalVector;
 use super::registers::DIVIDE_MASK;
@@ -20,7 +20,7 @@ impl Lapic {
     }
 
     /// Checks whether the timer is due, and if so requests its interrupt and, in periodic mode, starts the next period
-    /// where the last one ended: periods that nobody checked are skipped, in one step. Returns whether it has
+    /// where the last one ended: periods that were not checked are skipped, in one step. Returns whether it has
     /// requested an interrupt.
     #[inline]
     pub fn expire_timer(&mut self, now: GuestTsc) -> bool {
@@ -50,8 +50,8 @@ impl Lapic {
         Action::TimerChanged
     }
 
-    /// The guest sets its TSC from `before` to `after`. What is left of a count goes on undisturbed; a TSC deadline
-    /// stays the number that it is.
+    /// The guest sets its TSC from `before` to `after`. The rest of a count goes on undisturbed; a TSC deadline stays
+    /// the number that it is.
     pub fn follow_tsc(&mut self, before: GuestTsc, after: GuestTsc) {
         self.expire_timer(before);
         if self.timer_mode().counts() && self.state.timer_deadline != 0 {
@@ -81,7 +81,7 @@ impl Lapic {
         }
     }
 
-    /// Changes the divider; what is left of a count goes on at the new pace.
+    /// Changes the divider; the rest of a count goes on at the new pace.
     pub(super) fn set_divide(&mut self, value: u32, now: GuestTsc) {
         self.expire_timer(now);
         let left = self.current_count(now);

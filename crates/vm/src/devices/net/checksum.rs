@@ -11,7 +11,8 @@ const UDP_OFFSET: u16 = 6;
 /// Bytes that are summed up in one go: an even number.
 const PIECE: usize = 256;
 
-/// The checksum of what follows the reader, which is at its start, up to `bytes` bytes further. The field itself holds
+/// The checksum of the bytes behind the reader, which is at its start, up to `bytes` bytes further. The field itself
+/// holds
 /// the sum of the pseudo-header.
 ///
 /// # Errors

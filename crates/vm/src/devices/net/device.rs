@@ -23,7 +23,7 @@ const LINK_UP: u16 = 1;
 pub struct Net {
     mac: Mac,
     mtu: u16,
-    /// The chain of a frame that is taken and not given back. None is while nobody works with the device.
+    /// The chain of a frame that is taken and not given back. It is `None` while no CPU works with the device.
     pub(super) sending: Option<u16>,
     /// The buffers that a frame is being received in.
     pub(super) buffers: Box<Chain>,

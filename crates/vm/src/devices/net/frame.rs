@@ -38,7 +38,7 @@ impl Frame {
     }
 }
 
-/// What the driver has to send.
+/// The next item that the driver sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// Nothing.

@@ -44,7 +44,7 @@ pub(super) struct Segmentation {
     pub segment_bytes: u16,
 }
 
-/// What the sender has left to the device.
+/// The work that the sender has left to the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Offload {
     pub checksum: Option<Checksum>,
@@ -56,7 +56,7 @@ impl Offload {
     /// which the first ones are Ethernet's header.
     ///
     /// # Errors
-    /// [`Reason::Malformed`] if it asks for what the driver has not negotiated, or makes no sense.
+    /// [`Reason::Malformed`] if it asks for a feature that the driver has not negotiated, or makes no sense.
     pub fn parse(
         bytes: &[u8; BYTES],
         features: u64,
@@ -110,7 +110,7 @@ impl Offload {
         })
     }
 
-    /// The header for a receiver, of whose frame each place is so many bytes further.
+    /// The header for a receiver: each place in its frame is so many bytes further.
     pub fn bytes(&self, further: i32) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         let moved = |place: u16| (i32::from(place) + further).clamp(0, u16::MAX.into()) as u16;

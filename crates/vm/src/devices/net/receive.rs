@@ -11,7 +11,7 @@ use super::sink::{Sink, Stuck};
 use super::{checksum, feature};
 use crate::devices::virtio::{Io, Place, Source};
 
-/// Destination and source: what comes before a tag.
+/// Destination and source: the bytes before a tag.
 const ADDRESSES_BYTES: usize = HEADER_BYTES - 2;
 
 /// Why a frame was not received.
@@ -19,7 +19,7 @@ const ADDRESSES_BYTES: usize = HEADER_BYTES - 2;
 pub enum Undelivered {
     /// It is dropped at this device.
     Dropped(Reason),
-    /// Its sender's driver has done what it must not.
+    /// Its sender's driver has violated the specification.
     Sender(Fault),
 }
 

@@ -22,7 +22,7 @@ pub(super) enum Stuck {
     Full,
     /// The sender's memory ends.
     Sender(Outside),
-    /// The receiver's driver has done what it must not.
+    /// The receiver's driver has violated the specification.
     Receiver(Fault),
 }
 

@@ -72,7 +72,7 @@ fn sent(header: &[u8; HEADER], frame: &[u8]) -> Vec<u8> {
     [&header[..], frame].concat()
 }
 
-/// What a driver has received.
+/// Frames that a driver has received.
 fn received(driver: &mut Driver) -> Vec<Vec<u8>> {
     std::iter::from_fn(|| driver.collect(RECEIVE)).map(|(_, bytes)| bytes).collect()
 }

@@ -5,7 +5,7 @@ use super::registers::CONFIG_BYTES;
 use super::slot::Slot;
 use crate::addr::AccessSize;
 
-/// Registers of one slot, from the first that an access touches to the end of what it may touch.
+/// Registers of one slot, from the first that an access touches to the last that it may touch.
 #[derive(Clone, Copy, Debug)]
 pub struct ConfigAccess {
     /// The slot.
@@ -17,7 +17,7 @@ pub struct ConfigAccess {
 }
 
 impl ConfigAccess {
-    /// By the data port that is `lane` ports behind the first; the address register says which registers.
+    /// By the data port that is `lane` ports behind the first; the address register selects the registers.
     pub(super) const fn by_port(slot: u8, register: u8, lane: u8, size: AccessSize) -> Self {
         Self { slot: Slot(slot), first: register as u16 + lane as u16, end: register as u16 + 4, size }
     }

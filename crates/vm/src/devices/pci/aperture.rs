@@ -4,10 +4,10 @@
 use super::bar::{Space, Window};
 use crate::platform::layout;
 
-/// What is mapped is whole pages.
+/// Ranges are mapped by whole pages.
 const PAGE: u64 = 4096;
 
-/// The PCI hole below 4 GiB, and what lies above the guest's memory.
+/// The PCI hole below 4 GiB, and the range above the guest's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Apertures {
     /// First addresses, and the ones behind the last.

@@ -12,15 +12,15 @@
 //!        └─ interrupts ◄──────────── Function: masks, pending bits ◄── Endpoint::raise ◄── the host
 //! ```
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | `physical` | what the host does for it |
+//! | `physical` | the host's work for it |
 //! | `probe`, `prober`, `ranges`, `capabilities`, `problem` | reading the hardware as untrusted input |
 //! | `virtio` | the capabilities by which a virtio driver finds its registers |
-//! | `description`, `space` | what the guest is shown, and its virtual configuration space |
-//! | `passed` | what of the guest's writes reaches the hardware |
+//! | `description`, `space` | the function that the guest is shown, and its virtual configuration space |
+//! | `passed` | the bits of the guest's writes that reach the hardware |
 //! | `mapping`, `vectors` | which pages are mapped, which interrupts are open |
-//! | `saved`, `state`, `hosts` | its state in the hand-over; what the host does with it |
+//! | `saved`, `state`, `hosts` | its state in the hand-over; the host's operations on it |
 
 mod capabilities;
 mod description;
@@ -77,7 +77,7 @@ pub struct Assigned<P> {
     phase: Phase,
     /// The line is asserted until the guest ends the interrupt.
     is_line_asserted: bool,
-    /// What it decodes changed otherwise than by a write to the header.
+    /// A range that it decodes has changed otherwise than by a write to the header.
     has_moved: bool,
     /// Its SR-IOV capability, where virtual functions are approved.
     sriov: Option<GuestCapability>,
@@ -107,7 +107,7 @@ impl<P: Physical> Assigned<P> {
     /// Lets the hardware follow the guest's registers.
     fn follow(&mut self, function: &mut Function, outputs: &mut Outputs) {
         let bits = self.command.wanted(function);
-        let wanted = Vectors::wanted(function, !Command::is_silent(bits));
+        let wanted = Vectors::wanted(function, !Command::is_intx_disabled(bits));
         if wanted != Interrupts::Line {
             self.lower(function, outputs);
         }

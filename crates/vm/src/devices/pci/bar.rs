@@ -49,7 +49,7 @@ pub enum Space {
 /// The range that a base address register decodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Of what.
+    /// The space that it decodes.
     pub space: Space,
     /// The first address.
     pub first: u64,
@@ -99,7 +99,7 @@ impl Bar {
         self.bytes().is_power_of_two() && *sizes.start() <= self.bytes() && self.bytes() <= *sizes.end()
     }
 
-    /// Returns what it reads as before the guest has written it.
+    /// Returns its value before the guest has written it.
     pub(super) const fn flags(self) -> u32 {
         match self {
             Self::Io { .. } => IO_SPACE,

@@ -64,7 +64,7 @@ pub trait Behind: Send {
         true
     }
 
-    /// Returns whether what it decodes changed otherwise than by a write to the header; once.
+    /// Returns whether a range has changed otherwise than by a write to the header; once.
     fn take_moved(&mut self) -> bool {
         false
     }
@@ -107,7 +107,7 @@ pub trait Behind: Send {
     /// Puts the device into its state after power-on.
     fn reset(&mut self) {}
 
-    /// The version of what [`save`](Self::save) writes.
+    /// The version of the state that [`save`](Self::save) writes.
     fn state_version(&self) -> u32 {
         1
     }

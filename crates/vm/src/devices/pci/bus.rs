@@ -25,7 +25,7 @@ const CLAIMS: &[Claim] = &[
 ];
 /// The range of [`CLAIMS`] that is the ports.
 const BY_PORT: u8 = 0;
-/// The address register's enable bit; without it the data ports are nobody's.
+/// The address register's enable bit; without it no device answers the data ports.
 const ADDRESS_ENABLE: u32 = 1 << 31;
 /// Bits of the address register that can be written: enable, bus, slot and register.
 const ADDRESS_MASK: u32 = ADDRESS_ENABLE | 0x00ff_fffc;
@@ -102,8 +102,8 @@ impl PciBus {
         self.add(Attached { slot, reach: Reach::Plugged(slot), function })
     }
 
-    /// Takes a function out of its slot: what it decodes is nobody's. The caller drops it once nobody borrows it.
-    /// `None` if there is none that may leave.
+    /// Takes a function out of its slot: nothing answers its ranges any more. The caller drops it once it is not
+    /// borrowed. `None` if there is none that may leave.
     pub fn unplug(&mut self, slot: Slot) -> Option<Arc<Mutex<dyn Configured>>> {
         let at = self.position(slot).ok().filter(|at| self.functions[*at].reach == Reach::Plugged(slot))?;
         let attached = self.functions.remove(at);
@@ -165,7 +165,7 @@ impl PciBus {
             let windows = (0..BARS).filter_map(|bar| Some((bar, function.window(bar)?)));
             self.placed.extend(windows.map(|(bar, window)| Placed { window, slot, reach, bar: bar as u8 }));
         }
-        // What moves is unmapped first: one function may move to where another was.
+        // Functions that move are unmapped first: one function may move to where another was.
         self.functions.iter().for_each(|attached| self.with_mappable(attached, |function, w| function.unmap_others(w)));
         self.functions.iter().for_each(|attached| self.with_mappable(attached, |function, w| function.map(w)));
     }
@@ -189,7 +189,7 @@ impl PciBus {
         windows
     }
 
-    /// Reads at `offset` from the address port. Narrow reads of the address port are ordinary ports that nobody
+    /// Reads at `offset` from the address port. Narrow reads of the address port are of ordinary ports that no device
     /// answers.
     fn read_port(&self, offset: u8, size: AccessSize, context: &mut Context<'_>) -> u64 {
         match (offset, size) {
@@ -209,14 +209,14 @@ impl PciBus {
         }
     }
 
-    /// Returns what the data port at `offset` reaches.
+    /// Returns the registers that the data port at `offset` reaches.
     fn behind_port(&self, offset: u8, size: AccessSize) -> Option<ConfigAccess> {
         let [register, slot, bus, _] = self.address.to_le_bytes();
         let is_reached = self.address & ADDRESS_ENABLE != 0 && bus == 0;
         is_reached.then_some(ConfigAccess::by_port(slot, register, offset - DATA_OFFSET, size))
     }
 
-    /// The function in a slot, or else the one whose virtual function may be there.
+    /// The function in a slot, or else the physical function that may have a virtual one there.
     fn function(&self, slot: Slot) -> Option<&Mutex<dyn Configured>> {
         let at = self.position(slot).or_else(|_| self.position(slot.first())).ok()?;
         Some(&self.functions[at].function)

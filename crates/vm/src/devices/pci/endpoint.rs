@@ -12,9 +12,9 @@ use crate::devices::StateError;
 use crate::devices::device::{At, Context, Device, Tag};
 use crate::devices::outputs::Outputs;
 
-/// A function whose configuration space can be accessed.
+/// A function with an accessible configuration space.
 pub trait Configured: Device {
-    /// Reads registers; what lies past the last one reads as all ones.
+    /// Reads registers; bytes past the last one read as all ones.
     fn read_config(&mut self, access: ConfigAccess, context: &mut Context<'_>) -> u64;
 
     /// Writes registers.

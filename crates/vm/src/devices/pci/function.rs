@@ -79,7 +79,7 @@ impl Function {
         Self::new(HOST_BRIDGE_VENDOR, HOST_BRIDGE_DEVICE, CLASS_HOST_BRIDGE)
     }
 
-    /// Sets registers from `offset`; what would lie past the end is dropped.
+    /// Sets registers from `offset`; bytes past the end are dropped.
     pub fn place(&mut self, offset: usize, bytes: &[u8]) {
         self.registers.place(offset, bytes);
     }
@@ -210,12 +210,12 @@ impl Function {
         }
     }
 
-    /// Reads what MSI-X has in a base address register's range; `None` if the access is to something else.
+    /// Reads the part of a base address register's range that MSI-X has; `None` if the access is to something else.
     pub fn read_msix(&self, at: At) -> Option<u64> {
         self.msix.as_ref()?.read(at)
     }
 
-    /// Writes what MSI-X has in a base address register's range; false if the access is to something else.
+    /// Writes the part of a base address register's range that MSI-X has; false if the access is to something else.
     pub fn write_msix(&mut self, at: At, value: u64, outputs: &mut Outputs) -> bool {
         self.msix.as_mut().is_some_and(|msix| msix.write(at, value, &self.registers, outputs))
     }
@@ -247,7 +247,7 @@ impl Function {
     /// Splits a saved state into what can be of this function in this slot, and what follows.
     ///
     /// # Errors
-    /// [`StateError`] if the state is another function's, or differs from it in a bit that nobody writes.
+    /// [`StateError`] if the state is another function's, or differs from it in a read-only bit.
     pub fn check<'a>(&self, slot: Slot, from: &'a [u8]) -> Result<(SavedFunction<'a>, &'a [u8]), StateError> {
         let cut = StateError { field: "pci.functions", reason: "its state is cut off" };
         let (function, rest) = PciFunction::ref_from_prefix(from).map_err(|_| cut)?;

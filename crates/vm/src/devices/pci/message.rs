@@ -9,7 +9,7 @@ use crate::devices::ioapic::RedirectionEntry;
 const APIC_ADDRESS: u64 = 0xfee0_0000;
 const APIC_ADDRESS_MASK: u64 = !0xf_ffff;
 
-/// What the guest has enabled of MSI-X and MSI.
+/// The message-signalled interrupts that the guest has enabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Messages {
     /// Neither.

@@ -67,7 +67,7 @@ impl Msi {
         self.send_pending(registers, outputs);
     }
 
-    /// Sends what is pending and may be sent.
+    /// Sends pending messages that may be sent.
     pub(super) fn send_pending(&self, registers: &mut Registers, outputs: &mut Outputs) {
         let pending = registers.u32(self.at + PENDING);
         if pending == 0 || !self.is_enabled(registers) {

@@ -30,9 +30,9 @@ const ENTRY_BYTES: usize = size_of::<MsixEntry>();
 /// Place of a function's MSI-X table: in base address registers' ranges, which may hold other registers, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MsixPlace {
-    /// The base address register whose range has the table.
+    /// The base address register of the table's range.
     pub bar: u8,
-    /// The one whose range has the pending bits.
+    /// The base address register of the pending bits' range.
     pub pending_bar: u8,
     /// Vectors: 1 to 2,048.
     pub vectors: u16,
@@ -102,7 +102,7 @@ impl Msix {
         self.entries.get(usize::from(vector)).is_some_and(|(.., control)| control & MASKED == 0)
     }
 
-    /// The vector whose entry an access is to.
+    /// The vector with the entry that is accessed.
     pub(super) fn vector_at(&self, at: At) -> Option<u16> {
         let (is_table, offset) = self.find(at)?;
         is_table.then_some((offset / ENTRY_BYTES) as u16)
@@ -116,7 +116,7 @@ impl Msix {
         }
     }
 
-    /// Sends what is pending and may be sent.
+    /// Sends pending messages that may be sent.
     pub(super) fn send_pending(&mut self, registers: &Registers, outputs: &mut Outputs) {
         if self.control(registers) & (ENABLE | FUNCTION_MASK) != ENABLE {
             return;

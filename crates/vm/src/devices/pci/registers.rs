@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A function's configuration registers as bytes, and who writes which of their bits.
+//! A function's configuration registers as bytes, and the writer of each of their bits.
 
 use zerocopy::little_endian::U64;
 
@@ -27,7 +27,7 @@ impl Registers {
         Self { now: zero, reset: zero, guests: zero, own: zero }
     }
 
-    /// Sets registers from `offset`, and what they are after a reset; what would lie past the end is dropped.
+    /// Sets registers from `offset`, and their values after a reset; bytes past the end are dropped.
     pub(super) fn place(&mut self, offset: usize, bytes: &[u8]) {
         fill(&mut self.now, offset, bytes);
         fill(&mut self.reset, offset, bytes);

@@ -85,7 +85,8 @@ fn states_that_cannot_be_are_refused() {
 }
 
 proptest! {
-    /// Whatever a guest writes, the line follows what is to be seen, and each state is handed over to another image.
+    /// For every write of a guest, the line follows the events to be seen, and each state is handed over to another
+    /// image.
     #[test]
     fn any_guest_sees_what_was_pressed(steps in prop::collection::vec(prop::option::of(any::<u8>()), 0..40)) {
         let (mut lab, mut expected) = (Lab::default(), false);

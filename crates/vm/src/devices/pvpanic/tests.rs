@@ -18,7 +18,7 @@ fn a_panic_is_reported_and_remembered() {
 }
 
 #[test]
-fn a_crash_kernel_is_told_from_a_panic() {
+fn a_crash_kernel_is_distinguished_from_a_panic() {
     let mut device = Pvpanic::new();
     assert_eq!(device.write(2), Some(PanicEvent::CrashLoaded));
     assert_eq!(device.write(3), Some(PanicEvent::Panicked));

@@ -29,15 +29,15 @@ pub mod offset {
 pub mod interrupt_id {
     /// No interrupt is pending.
     pub const NONE: u8 = 0b0001;
-    /// Modem status; taken back by reading that register.
+    /// Modem status; cleared by reading that register.
     pub const MODEM_STATUS: u8 = 0b0000;
-    /// Transmitter holding register empty; taken back by reading this register or writing a byte.
+    /// Transmitter holding register empty; cleared by reading this register or writing a byte.
     pub const TRANSMIT_EMPTY: u8 = 0b0010;
     /// Received data, at least the trigger level.
     pub const RECEIVED: u8 = 0b0100;
-    /// Received data below the trigger level that nobody has fetched.
+    /// Received data below the trigger level that the guest has not fetched.
     pub const TIME_OUT: u8 = 0b1100;
-    /// Line status; taken back by reading that register.
+    /// Line status; cleared by reading that register.
     pub const LINE_STATUS: u8 = 0b0110;
     /// Both FIFOs work.
     pub const FIFOS_ON: u8 = 0b1100_0000;

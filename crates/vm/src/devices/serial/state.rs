@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The state of a UART: what is kept across a change of the hypervisor, and which values it can have.
+//! The state of a UART that is handed over, and its valid values.
 
 use arrayvec::ArrayVec;
 

@@ -9,7 +9,7 @@ use crate::devices::StateError;
 const OUT2: u8 = 1 << 3;
 const LOOPBACK: u8 = 1 << 4;
 
-/// A UART whose interrupt line is connected and whose FIFOs are on with a trigger level of four bytes.
+/// A UART with its interrupt line connected and its FIFOs enabled, with a trigger level of four bytes.
 fn connected() -> Serial {
     let mut serial = Serial::new();
     write(&mut serial, offset::MODEM_CONTROL, OUT2);

@@ -25,7 +25,7 @@ const QUEUE_DEVICE: u32 = 48;
 const QUEUE_RESET: u32 = 58;
 const BYTES: usize = 64;
 
-/// What the rest of the device does after a write.
+/// The action of the rest of the device after a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// Nothing.
@@ -37,7 +37,7 @@ pub(super) enum Effect {
 }
 
 impl Transport {
-    /// Reads some bytes; what lies past the last field is zero. The status of a device that is not ready after its
+    /// Reads some bytes; those past the last field are zero. The status of a device that is not ready after its
     /// reset is not zero yet (4.1.4.3.1).
     pub fn read_common(&self, at: u32, size: AccessSize, is_ready: bool) -> u64 {
         let is_resetting = self.status == 0 && !is_ready;

@@ -13,8 +13,8 @@ const TRANSMIT: u16 = 1;
 const QUEUE_SIZES: &[u16] = &[64, 64];
 /// Bytes that are copied at a time.
 const PIECE_BYTES: usize = 256;
-/// Bytes, and chains, of one call: the rest waits for a poll, so that no guest holds a CPU by this. What a chain has
-/// beyond that is lost, as is what the reader of a console does not fetch in time. Linux writes a page at most.
+/// Bytes, and chains, of one call: the rest waits for a poll, so that no guest holds a CPU by this. Bytes of a chain
+/// beyond that are lost, as are those that the reader of a console does not fetch in time. Linux writes a page at most.
 const BYTES: u32 = 16 * 1024;
 const CHAINS: u32 = 32;
 
@@ -22,9 +22,9 @@ const CHAINS: u32 = 32;
 pub trait Port: Send {
     /// The guest has written.
     fn write(&mut self, bytes: &[u8]);
-    /// Fills a buffer with what was typed; returns how many bytes there were.
+    /// Fills a buffer with input that was typed; returns how many bytes there were.
     fn read(&mut self, into: &mut [u8]) -> usize;
-    /// Sets whether this console takes what is typed; else COM1 does.
+    /// Sets whether this console takes typed input; else COM1 does.
     fn set_takes_input(&mut self, takes_input: bool);
 }
 
@@ -40,7 +40,7 @@ impl<P: Port> Console<P> {
         Self { port }
     }
 
-    /// Writes what the guest transmits.
+    /// Writes the bytes that the guest transmits.
     fn transmit(&mut self, io: &mut Io<'_>) -> Result<(), Fault> {
         let (mut chain, mut left) = (Chain::new(), BYTES);
         for _ in 0..CHAINS {
@@ -74,7 +74,7 @@ impl<P: Port> Console<P> {
         Ok(at)
     }
 
-    /// Hands the guest what was typed, as far as it has room. What finds none stays where it is.
+    /// Hands the guest bytes that were typed, as far as it has room. Bytes that find none stay where they are.
     fn receive(&mut self, io: &mut Io<'_>) -> Result<(), Fault> {
         self.port.set_takes_input(io.is_enabled(RECEIVE));
         let mut chain = Chain::new();

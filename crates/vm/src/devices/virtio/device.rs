@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a type of virtio device is, apart from its transport.
+//! A type of virtio device, apart from its transport.
 
 use ::virtio::Fault;
 use handover::Full;

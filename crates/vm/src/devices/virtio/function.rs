@@ -31,7 +31,7 @@ impl<D: VirtioDevice> Virtio<D> {
         Self { transport, window, device }
     }
 
-    /// Lets the device work: what it does may be the driver's fault.
+    /// Lets the device work. An error is the driver's fault.
     fn work(
         &mut self,
         function: &mut Function,

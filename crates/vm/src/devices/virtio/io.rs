@@ -8,8 +8,8 @@ use crate::devices::outputs::{Outputs, Request};
 use crate::devices::pci::Function;
 use crate::memory::GuestMemory;
 
-/// What a device works with. Its methods do nothing with a queue that the driver has not enabled, or while the device
-/// is not to work.
+/// The queues and memory that a device works with. Its methods do nothing with a queue that the driver has not enabled,
+/// or while the device is not to work.
 pub struct Io<'a> {
     pub(super) transport: &'a mut Transport,
     pub(super) function: &'a mut Function,
@@ -63,7 +63,7 @@ impl Io<'_> {
         self.transport.queue(queue).map_or(Ok(()), |queue| queue.complete(memory, head, written))
     }
 
-    /// Shows the driver what is completed, and interrupts it if it wants that. A device publishes before it returns.
+    /// Shows the driver the completed chains, and interrupts it if it wants that. A device publishes before it returns.
     ///
     /// # Errors
     /// As [`take`](Self::take).

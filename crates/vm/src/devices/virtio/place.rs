@@ -30,7 +30,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Reads the bytes that follow; what is not there stays as it is.
+    /// Reads the bytes that follow; bytes that are not there stay unchanged.
     pub fn read(&mut self, into: &mut [u8], source: &dyn Source) -> Result<(), Outside> {
         let mut done = 0;
         while let Some((address, bytes)) = self.piece(into.len() - done) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory that what is forwarded comes from.
+//! The memory from which bytes are forwarded.
 
 use ::virtio::Outside;
 

@@ -26,9 +26,9 @@ const TYPE_COMMON: u8 = 1;
 const TYPE_NOTIFY: u8 = 2;
 const TYPE_ISR: u8 = 3;
 const TYPE_DEVICE: u8 = 4;
-/// Bytes of a capability, without what some types have behind it.
+/// Bytes of a capability, without those that some types have behind it.
 const CAPABILITY_BYTES: usize = 16;
-/// Number and link come first; the body is what follows.
+/// Number and link come first; the body follows.
 const BODY_BYTES: usize = CAPABILITY_BYTES - 2;
 
 /// A virtio device in a slot of a guest's bus.

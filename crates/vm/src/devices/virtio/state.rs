@@ -14,7 +14,7 @@ pub(super) fn bytes(transport: &Transport) -> usize {
     size_of::<state::Virtio>() + transport.slots.len() * size_of::<state::VirtioQueue>()
 }
 
-/// Writes what the driver has set up, and how far each queue is; returns the bytes used.
+/// Writes the state that the driver has set up, and how far each queue is; returns the bytes used.
 ///
 /// # Errors
 /// [`Full`] if there is no room.

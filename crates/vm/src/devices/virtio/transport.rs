@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The state of a function that all types of devices share: what the driver has negotiated and set up.
+//! The state of a function that all types of devices share: features, queues and vectors that the driver has set up.
 
 use alloc::vec::Vec;
 
@@ -22,7 +22,7 @@ pub(super) const ISR_CONFIG: u8 = 2;
 pub(super) struct Slot {
     /// The most descriptors.
     pub most: u16,
-    /// Those that the driver wants.
+    /// The number of descriptors that the driver wants.
     pub size: u16,
     pub vector: u16,
     pub addresses: Addresses,
@@ -138,7 +138,7 @@ impl Transport {
         self.status |= new;
     }
 
-    /// The driver has done what it must not: the device needs a reset, and says so (section 2.1.2).
+    /// The driver has violated the specification: the device needs a reset, and reports that (section 2.1.2).
     #[cold]
     pub fn fail(&mut self, fault: Fault, function: &mut Function, outputs: &mut Outputs) {
         let was_running = self.is_running();

@@ -15,14 +15,14 @@ const OFFSET: u8 = 8;
 const LENGTH: u8 = 12;
 const DATA: u8 = 16;
 
-/// What is behind the capability's number and link.
+/// The capability behind its number and link.
 pub(super) const BODY: [u8; CAPABILITY_BYTES - 2] = {
     let mut body = [0; CAPABILITY_BYTES - 2];
     body[0] = CAPABILITY_BYTES as u8;
     body[1] = TYPE;
     body
 };
-/// What a driver writes of that: range, offset, length, data.
+/// The part of that which a driver writes: range, offset, length, data.
 pub(super) const WRITABLE: [u8; CAPABILITY_BYTES - 2] = {
     let mut writable = [0; CAPABILITY_BYTES - 2];
     writable[RANGE as usize - 2] = 0xff;

@@ -30,13 +30,13 @@ pub struct Vsock {
     pub(super) connections: Connections,
     /// Guests to which this one may open connections.
     pub(super) peers: Vec<u32>,
-    /// The chain of a packet that is taken and not given back. None is while nobody works with the device.
+    /// The chain of a packet that is taken and not given back. It is `None` while no CPU works with the device.
     pub(super) sending: Option<u16>,
     /// Bytes of the next packet's data that its receiver has.
     pub(super) passed: u32,
     /// The RST packets for refused ones.
     pub(super) refused: ArrayVec<Header, REFUSED>,
-    /// The driver has reset the device, and the other ends are to learn it.
+    /// The driver has reset the device, and the other ends are to be notified of it.
     pub(super) was_reset: bool,
     /// A buffer for packets that the driver receives.
     pub(super) buffer: Box<Chain>,
@@ -67,7 +67,7 @@ impl Vsock {
         core::mem::take(&mut self.was_reset)
     }
 
-    fn forget_packet(&mut self) {
+    fn discard_packet(&mut self) {
         (self.sending, self.passed) = (None, 0);
     }
 }
@@ -112,12 +112,12 @@ impl VirtioDevice for Vsock {
 
     fn reset_queue(&mut self, queue: u16) {
         if queue == TRANSMIT {
-            self.forget_packet();
+            self.discard_packet();
         }
     }
 
     fn reset(&mut self) {
-        self.forget_packet();
+        self.discard_packet();
         self.was_reset |= !self.connections.all().is_empty();
         self.connections.clear();
         self.refused.clear();

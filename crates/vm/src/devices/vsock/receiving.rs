@@ -12,7 +12,7 @@ use crate::devices::virtio::{Io, Place, Source, Unreachable};
 const BUFFERS: u32 = 16;
 const PIECE_BYTES: u32 = 64 << 10;
 
-/// What has become of a packet.
+/// The outcome of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     /// The receiver has all of it.
@@ -23,7 +23,7 @@ pub enum Received {
     Full,
     /// It knows of no such connection, or has no room that it has stated: the connection is reset.
     Refused,
-    /// The sender's driver has done what it must not.
+    /// The sender's driver has violated the specification.
     Sender(Fault),
 }
 
@@ -91,7 +91,7 @@ impl Vsock {
         self.flush(io)
     }
 
-    /// A guest is gone, or has forgotten its connections: the driver gets RST for each.
+    /// A guest is gone, or has lost its connections: the driver gets RST for each.
     ///
     /// # Errors
     /// The [`Fault`] of this device's driver.
@@ -123,7 +123,7 @@ impl Vsock {
         if has_sent { io.publish(RECEIVE) } else { Ok(()) }
     }
 
-    /// Fills buffers with what is left of a packet.
+    /// Fills buffers with the rest of a packet.
     fn fill(&mut self, packet: &mut Packet, data: Data<'_>, io: &mut Io<'_>) -> Result<Received, Fault> {
         for _ in 0..BUFFERS {
             if !io.take(RECEIVE, &mut self.buffer)? {

@@ -33,7 +33,7 @@ impl Packet {
     }
 }
 
-/// What the driver has to send.
+/// The next item that the driver sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// Nothing.
@@ -129,7 +129,7 @@ impl Vsock {
     /// The driver's [`Fault`].
     pub fn refuse(&mut self, header: &Header, io: &mut Io<'_>) -> Result<(), Fault> {
         if self.sending.is_some() {
-            self.connections.forget(header.source.port, header.destination);
+            self.connections.discard(header.source.port, header.destination);
             if header.operation != Some(Operation::Reset) {
                 // There is room: else nothing was taken.
                 let _ = self.refused.try_push(Header::reset(header.destination, header.source));

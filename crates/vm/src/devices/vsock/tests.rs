@@ -90,7 +90,7 @@ fn offer(driver: &mut Driver, buffers: usize) {
     (0..buffers).for_each(|_| _ = driver.add(RECEIVE, &[], 1000).expect("a free descriptor"));
 }
 
-/// What a driver has received: headers and data.
+/// Packets that a driver has received: headers and data.
 fn received(driver: &mut Driver) -> Vec<(Header, Vec<u8>)> {
     let parse = |bytes: Vec<u8>| {
         let (header, data) = bytes.split_first_chunk::<HEADER_BYTES>().expect("a header");
@@ -193,7 +193,7 @@ fn the_host_s_own_data_arrives_in_order_in_as_many_buffers_as_it_needs() {
 }
 
 #[test]
-fn a_guest_is_told_of_the_end_of_the_host_s_streams_and_refuses_what_it_does_not_know() {
+fn a_guest_is_notified_of_the_end_of_the_host_s_streams_and_refuses_what_it_does_not_know() {
     let (mut b, mut stream) = (driver(B), ::vsock::Stream::new(Address { cid: B, port: 20 }));
     stream.open(99);
     offer(&mut b, 1);
@@ -225,7 +225,7 @@ fn section_5_10_6_6_a_request_that_is_not_allowed_is_answered_by_rst() {
 fn section_5_10_6_3_1_too_much_data_resets_both_ends() {
     let (mut a, mut b) = open();
     let data = vec![0; 3000];
-    // `a` has room for 100,000 bytes, as it has said; `b` sends them, and one more.
+    // `a` has room for 100,000 bytes, as it has stated; `b` sends them, and one more.
     for sent in 0..33 {
         offer(&mut a, 4);
         assert_eq!(send(&mut b, &mut a, back(header(Operation::Data, 3000)), &data), Some(Received::All), "{sent}");

@@ -37,7 +37,7 @@ fn a_segment_that_grows_down_begins_behind_its_limit() {
 }
 
 #[test]
-fn a_segment_permits_what_its_type_says() {
+fn a_segment_permits_what_its_type_allows() {
     let read_only = protected(0xc91, 0xffff_ffff, 0);
     assert_eq!(checked(&read_only, at(SegmentName::Es, 0), 4, Purpose::Read), Ok(0));
     assert_eq!(checked(&read_only, at(SegmentName::Es, 0), 4, Purpose::Write), GP);

@@ -62,7 +62,7 @@ pub enum Kind {
     Vector(VectorMove),
 }
 
-/// Returns what an instruction does with its operand in memory, and how wide that is; refused if it is not emulated.
+/// Returns the operation of an instruction on its operand in memory, and its width; refused if it is not emulated.
 /// Vector moves, and CMPXCHG8B and CMPXCHG16B, access several times the width.
 #[inline(never)]
 pub fn of(instruction: &Instruction) -> Result<(Kind, AccessSize), Refused> {

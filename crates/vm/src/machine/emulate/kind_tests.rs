@@ -54,7 +54,7 @@ fn the_width_is_that_of_memory_or_a_part_of_it() {
 }
 
 #[test]
-fn a_copy_of_a_string_and_a_move_of_a_vector_share_a_name_and_are_told_apart() {
+fn a_copy_of_a_string_and_a_move_of_a_vector_share_a_name_and_are_distinguished() {
     let decode = |bytes: &[u8]| Decoder::new(64, bytes, DecoderOptions::NONE).decode();
     let (string, vector) = (decode(&[0xa5]), decode(&[0xf2, 0x0f, 0x10, 0x03]));
     assert_eq!([string.mnemonic(), vector.mnemonic()], [Mnemonic::Movsd; 2]);

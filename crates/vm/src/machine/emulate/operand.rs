@@ -122,7 +122,8 @@ pub fn locate(
         } else {
             first
         };
-        // Both are checked before either is marked. What they share is marked by the first: the next walk finds it so.
+        // Both are checked before either is marked. Entries of both are marked by the first: the next walk finds them
+        // so.
         if first.mark(memory, purpose) && (first_bytes >= bytes || second.mark(memory, purpose)) {
             return Ok(Span::Pages(Pages { first: first.gpa, first_bytes, second: second.gpa }));
         }

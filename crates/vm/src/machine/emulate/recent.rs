@@ -9,7 +9,7 @@ use crate::machine::instruction::Bytes;
 /// One each for writes, reads and EOIs of the local APIC, and one for everything else.
 const PLACES: usize = 4;
 
-/// The last few. They say nothing about the guest's state, and need not be kept over an update.
+/// The last few. They do not belong to the guest's state, and need not be kept over an update.
 #[derive(Clone, Debug, Default)]
 pub struct Recent {
     entries: [Option<Entry>; PLACES],
@@ -25,7 +25,7 @@ struct Entry {
 }
 
 impl Recent {
-    /// Returns what these bytes are in this mode, at `rip`.
+    /// Returns the instruction in these bytes in this mode, at `rip`.
     #[inline]
     pub(super) fn find(&self, bytes: &Bytes, bitness: u32, rip: u64) -> Option<Access> {
         let is_it = |entry: &&Entry| entry.bitness == bitness && entry.bytes == *bytes;

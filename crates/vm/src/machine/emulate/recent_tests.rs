@@ -40,7 +40,7 @@ fn the_same_bytes_elsewhere_end_elsewhere() {
 }
 
 proptest! {
-    /// Whatever was decoded before: any bytes in any mode are what they are to a CPU that remembers nothing.
+    /// For every instruction decoded before: any bytes in any mode are what they are to a CPU that remembers nothing.
     #[test]
     fn memory_of_others_changes_nothing(
         codes in prop::collection::vec((prop::sample::select(vec![

@@ -92,7 +92,7 @@ impl<V: VcpuState + ?Sized, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> 
         let count = match self.instruction.op_kind(operand) {
             OpKind::Register => register::of(self.instruction, operand)?.read(self.vcpu),
             OpKind::Immediate8 => self.instruction.immediate8().into(),
-            // The form that shifts by one has no operand that says so.
+            // The form that shifts by one has no operand for the count.
             _ if operand == 1 => 1,
             _ => self.vcpu.gpr(Gpr::Rcx),
         };

@@ -49,7 +49,7 @@ impl StringKind {
         }
     }
 
-    /// Returns which operand rDI points to, and what for.
+    /// Returns the operand that rDI points to, and its purpose.
     fn target(self) -> Option<(u32, Purpose)> {
         match self {
             Self::Movs | Self::Stos => Some((0, Purpose::Write)),
@@ -146,12 +146,12 @@ pub fn port_string(
 }
 
 impl PortString {
-    /// Loads what OUTS sends.
+    /// Loads the data that OUTS sends.
     pub fn load(&self, memory: &(impl GuestMemory + ?Sized), bus: &mut impl MemoryBus) -> u64 {
         self.span.load(memory, bus, self.size)
     }
 
-    /// Stores what INS has received.
+    /// Stores the data that INS has received.
     pub fn store(&self, memory: &(impl GuestMemory + ?Sized), bus: &mut impl MemoryBus, value: u64) {
         self.span.store(memory, bus, (self.size, value));
     }

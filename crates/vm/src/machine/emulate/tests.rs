@@ -88,7 +88,7 @@ fn a_store_of_a_register_and_of_an_immediate() {
 }
 
 #[test]
-fn extending_loads_widen_as_they_say() {
+fn extending_loads_widen_as_encoded() {
     let (vcpu, _) = run(&[0x0f, 0xb6, 0x03], 0x80); // movzx eax, byte [rbx]
     assert_eq!(vcpu.gprs[0], 0x80);
     let (vcpu, _) = run(&[0x48, 0x0f, 0xbe, 0x03], 0x80); // movsx rax, byte [rbx]

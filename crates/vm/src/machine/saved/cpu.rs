@@ -14,7 +14,7 @@ use crate::machine::nmi::Nmi;
 use crate::machine::{Activity, CountersSwitch, Cpu};
 
 impl Cpu {
-    /// Fills all but the registers and the mail.
+    /// Fills all but the registers and the pending messages.
     pub(super) fn save(&self, guest_ticks: u64, into: &mut state::Vcpu) {
         lapic::save(&self.lapic, &mut into.lapic);
         self.nmi.save(&mut into.events, &mut into.more_nmis);
@@ -89,7 +89,7 @@ impl Cpu {
             alarm: self.alarm.unwrap_or(0).into(),
             clock_area: clock.msr.into(),
             steal_area: steal.msr.into(),
-            steal_told_ns: steal.told_ns.into(),
+            steal_told_ns: steal.reported_ns.into(),
             stolen_ns: steal.stolen_ns.into(),
             clock_version: clock.version.into(),
             steal_version: steal.version.into(),
@@ -132,7 +132,7 @@ fn steal_state(time: &state::Time) -> StealTimeState {
     StealTimeState {
         msr: time.steal_area.get(),
         version: time.steal_version.get(),
-        told_ns: time.steal_told_ns.get(),
+        reported_ns: time.steal_told_ns.get(),
         stolen_ns: time.stolen_ns.get(),
     }
 }

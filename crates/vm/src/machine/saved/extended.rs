@@ -52,9 +52,9 @@ pub fn check_area(extended: &Extended, area: &[u8], allowed: u64, bytes: usize) 
 /// Notes in an area of XSAVE's that x87 is in its initial configuration, where it is: XRSTOR then sets it to that, and
 /// reads none of its registers (Intel SDM vol. 1, sections 13.6 and 13.8).
 ///
-/// A CPU that keeps track of this (XINUSE) has noted it. QEMU's does not, and when it loads x87 from an area, it
-/// clears a flag of IGNNE# in CPU 0, from whichever it runs on and without a lock: it can take back what
-/// CPU 0 wrote to the same word just then, such as that a guest was left or that nested paging is on.
+/// A CPU that keeps track of this (XINUSE) has noted it. QEMU's does not, and when it loads x87 from an area, it clears
+/// a flag of IGNNE# in CPU 0, from whichever it runs on and without a lock: it can undo a write of CPU 0 to the same
+/// word just then, such as that a guest was left or that nested paging is on.
 pub fn note_initial_x87(area: &mut [u8]) {
     let is_initial =
         u64_at(area, 0) == FNINIT_CONTROL && [8..24, 32..160].into_iter().all(|range| is_zero(area, range));

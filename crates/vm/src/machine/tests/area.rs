@@ -24,7 +24,7 @@ fn x87_counts_as_initial_only_if_each_of_its_registers_is() {
     let noted = |change: fn(&mut Vec<u8>)| {
         let (_, mut area) = area();
         area[..2].copy_from_slice(&0x37fu16.to_le_bytes());
-        // What is not x87's does not count.
+        // Bytes that are not x87's do not count.
         area[160] = 1;
         change(&mut area);
         let before = area.clone();

@@ -70,12 +70,12 @@ fn the_end_of_another_interrupt_does_not_unmask_the_line() {
 }
 
 #[test]
-fn a_vcpu_is_to_be_notified_of_the_first_interrupt_since_it_looked() {
+fn a_vcpu_is_to_be_notified_of_the_first_interrupt_since_it_checked() {
     let (mut lab, function) = lab();
     assert_eq!(raise(&mut lab, &function, Raised::Line), [(0, false)]);
     assert_eq!(raise(&mut lab, &function, Raised::Line), [], "the line is asserted already");
     lab.redirect(PIN.into(), 0x51 | LEVEL);
     assert_eq!(lab.take_interrupt(), Some(0x51));
     lab.wrmsr(EOI, 0).unwrap();
-    assert_eq!(raise(&mut lab, &function, Raised::Line), [(0, false)], "it has looked since");
+    assert_eq!(raise(&mut lab, &function, Raised::Line), [(0, false)], "it has checked since");
 }

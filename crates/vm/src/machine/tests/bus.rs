@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Devices behind a guest's ports and addresses, and what comes of their accesses.
+//! Devices behind a guest's ports and addresses, and the effects of accesses to them.
 
 use std::cell::Cell;
 
@@ -14,7 +14,7 @@ const CONFIG: u64 = 0xe000_0000 + (8 << 12);
 const BAR: u64 = 0xc000_0000;
 const RAISE: Gpa = Gpa(BAR + 4);
 
-/// A machine with a probe in device 1, whose registers are at [`BAR`] and whose vector 0 is 0x41 of CPU 0.
+/// A machine with a probe in device 1: its registers are at [`BAR`], its vector 0 is 0x41 of CPU 0.
 fn lab() -> Lab {
     let mut lab = Lab::new();
     lab.machine.bus_mut().attach_function(Probe::in_slot(Slot(8))).expect("the slot is free");
@@ -76,7 +76,7 @@ fn a_function_that_the_guest_moves_over_the_machines_registers_is_not_reached_th
     assert_eq!(lab.inb(0x71), 0x20, "the clock's");
 }
 
-/// A host that looks, whenever it is to notify another vCPU of an interrupt, whether a device is borrowed.
+/// A host that checks, whenever it is to notify another vCPU of an interrupt, whether a device is borrowed.
 struct Watching<'a> {
     machine: &'a Machine<FakeMemory>,
     kicks: Cell<u32>,
@@ -115,7 +115,7 @@ fn interrupts_are_sent_when_no_device_is_borrowed() {
     let mut lab = Lab::with_vcpus(2, false);
     lab.machine.bus_mut().attach_function(Probe::in_slot(Slot(8))).expect("the slot is free");
     set_up(&mut lab, 1);
-    // COM1's pin is level-triggered, for CPU 1; COM1 interrupts for what it receives.
+    // COM1's pin is level-triggered, for CPU 1; COM1 interrupts for input that it receives.
     lab.store(Gpa(0xfec0_0000), 0x19);
     lab.store(Gpa(0xfec0_0010), 1 << 24);
     lab.redirect(4, 0x34 | 1 << 15);

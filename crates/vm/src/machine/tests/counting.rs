@@ -27,7 +27,7 @@ impl Lab {
         lab
     }
 
-    /// An Intel guest whose first counter overflows after so many ticks.
+    /// An Intel guest with a first counter that overflows after so many ticks.
     fn near(left: u64, local_vector: u64) -> Self {
         let mut lab = Self::counting(Vendor::Intel);
         lab.wrmsr(LOCAL_VECTOR, local_vector).unwrap();
@@ -75,7 +75,7 @@ fn the_hosts_time_is_never_in_a_guests_count() {
     lab.runs(10, 5);
     assert_eq!(lab.rdpmc(0), Ok(1010));
     lab.start(AMD_SELECT, 0);
-    assert!(!lab.vcpu.time_is_counted, "nobody asks any more");
+    assert!(!lab.vcpu.time_is_counted, "no user asks any more");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn amds_entry_stays_as_it_is() {
 }
 
 #[test]
-fn an_overflow_that_is_masked_is_told_by_the_status_alone() {
+fn an_overflow_that_is_masked_is_reported_by_the_status_alone() {
     let mut lab = Lab::near(1000, VECTOR | MASKED);
     lab.set_interrupts(true);
     lab.runs(5000, 0);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Performance counters of the CPU (a model's) for guests: theirs while they are switched in, and nobody's
-//! afterwards.
+//! Performance counters of the CPU (a model's) for guests: theirs while they are switched in, and no user's afterwards.
 
 use std::cell::RefCell;
 use std::thread_local;
@@ -63,7 +62,7 @@ impl Lab {
         assert_eq!(self.handle(Exit::MsrWrite), Outcome::CountsOtherwise);
     }
 
-    /// An AMD guest, switched in, whose first counter overflows after so many cycles.
+    /// An AMD guest, switched in, with a first counter that overflows after so many cycles.
     fn close(left: u64) -> Self {
         let mut lab = lab(Vendor::Amd);
         lab.comes();

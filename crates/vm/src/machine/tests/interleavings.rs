@@ -2,7 +2,7 @@
 //! Every interleaving of vCPUs that post to one that takes.
 //!
 //! Loom's atomics exist only inside its models, and the other tests of the machine run outside. So the mailbox is
-//! compiled a second time here, where `super::sync` is loom's; and so is [`whereabouts::Whereabouts`] of `sched`, by
+//! compiled a second time here, where `super::sync` is loom's; and so is [`cpu_location::CpuLocation`] of `sched`, by
 //! which the hypervisor chooses the CPU to interrupt for a message.
 
 use std::vec;
@@ -11,19 +11,19 @@ use std::vec::Vec;
 use loom::sync::{Arc, Notify};
 use loom::thread;
 
+use self::cpu_location::CpuLocation;
 use self::mailbox::Mailbox;
-use self::whereabouts::Whereabouts;
 use super::ENABLED;
 use crate::devices::lapic::{Action, Lapic};
 use crate::devices::{DeliveryMode, Destination, GuestTsc, InterruptMessage};
 
+#[path = "../../../../sched/src/cpu_location.rs"]
+mod cpu_location;
 #[allow(dead_code, clippy::duplicate_mod, reason = "what is not raced for is tested beside")]
 #[path = "../mailbox.rs"]
 mod mailbox;
 #[path = "../../../../sched/src/sync.rs"]
 mod sched_sync;
-#[path = "../../../../sched/src/whereabouts.rs"]
-mod whereabouts;
 
 mod sync {
     pub(super) use loom::sync::atomic::{AtomicBool, AtomicU64};
@@ -47,7 +47,7 @@ const fn level(vector: u8) -> InterruptMessage {
     message(DeliveryMode::Fixed, vector, true)
 }
 
-/// The receiver: its local APIC, and what it has taken so far.
+/// The receiver: its local APIC, and the messages that it has taken so far.
 struct Receiver {
     lapic: Lapic,
     /// With whether it was level-triggered.
@@ -67,24 +67,24 @@ impl Receiver {
     }
 
     fn take(&mut self, mailbox: &Mailbox) {
-        let mail = mailbox.take(&mut self.lapic);
-        self.runs &= !mail.init;
-        if mail.startup.is_some() && !self.runs {
+        let events = mailbox.take(&mut self.lapic);
+        self.runs &= !events.init;
+        if events.startup.is_some() && !self.runs {
             self.runs = true;
             self.starts += 1;
         }
-        self.nmis += mail.early_nmis + mail.late_nmis;
+        self.nmis += events.early_nmis + events.late_nmis;
         while let Some(vector) = self.lapic.acknowledge() {
             let is_level = self.lapic.end_of_interrupt() == Action::EndOfInterrupt(vector);
             self.vectors.push((vector, is_level));
         }
     }
 
-    /// Sleeps unless there is news, until it has all that it waits for. A kick that is not sent is a deadlock, which
-    /// loom finds.
+    /// Sleeps unless a message is pending, until it has all that it waits for. A kick that is not sent is a deadlock,
+    /// which loom finds.
     fn wait(&mut self, mailbox: &Mailbox, kick: &Notify, has_all: impl Fn(&Self) -> bool) {
         loop {
-            if mailbox.has_news() {
+            if mailbox.has_pending() {
                 self.take(mailbox);
             }
             if has_all(self) {
@@ -166,7 +166,7 @@ fn a_vector_takes_its_next_trigger_mode() {
                 thread::spawn(move || mailbox.post(&after))
             };
             receiver.take(&mailbox);
-            assert!(sender.join().unwrap() || receiver.vectors.len() == 2, "it waits, and nobody is told");
+            assert!(sender.join().unwrap() || receiver.vectors.len() == 2, "it waits, and no CPU is notified");
             receiver.take(&mailbox);
             assert_eq!(receiver.vectors, [(0x41, before.is_level), (0x41, after.is_level)]);
         });
@@ -174,7 +174,7 @@ fn a_vector_takes_its_next_trigger_mode() {
 }
 
 #[test]
-fn of_two_senders_one_kicks_a_receiver_that_does_not_look() {
+fn of_two_senders_one_kicks_a_receiver_that_does_not_poll() {
     loom::model(|| {
         let mailbox = Arc::new(Mailbox::new(Receiver::new().lapic.addressing()));
         let other = {
@@ -183,11 +183,11 @@ fn of_two_senders_one_kicks_a_receiver_that_does_not_look() {
         };
         let must_kick = mailbox.post(&NMI);
         assert_ne!(must_kick, other.join().unwrap());
-        assert!(mailbox.has_news());
+        assert!(mailbox.has_pending());
     });
 }
 
-/// The message before it may wait as well: then its sender kicks nobody.
+/// The message before it may wait as well: then its sender sends no kick.
 #[test]
 fn a_message_to_a_vcpu_that_moves_is_found_or_the_new_cpu_is_interrupted() {
     const OLD: u32 = 1;
@@ -195,7 +195,7 @@ fn a_message_to_a_vcpu_that_moves_is_found_or_the_new_cpu_is_interrupted() {
     for was_posted in [false, true] {
         loom::model(move || {
             let mut receiver = Receiver::new();
-            let shared = Arc::new((Mailbox::new(receiver.lapic.addressing()), Whereabouts::new(OLD)));
+            let shared = Arc::new((Mailbox::new(receiver.lapic.addressing()), CpuLocation::new(OLD)));
             if was_posted {
                 shared.0.post(&edge(0x31));
             }
@@ -204,11 +204,11 @@ fn a_message_to_a_vcpu_that_moves_is_found_or_the_new_cpu_is_interrupted() {
                 thread::spawn(move || shared.0.post(&NMI).then(|| shared.1.after_message()))
             };
             shared.1.move_to(NEW);
-            if shared.0.has_news() {
+            if shared.0.has_pending() {
                 receiver.take(&shared.0);
             }
             let interrupted = sender.join().unwrap();
-            assert!(receiver.nmis == 1 || interrupted == Some(NEW), "the message waits, and nobody is told");
+            assert!(receiver.nmis == 1 || interrupted == Some(NEW), "the message waits, and no CPU is notified");
             assert_eq!(shared.1.now(), NEW);
         });
     }

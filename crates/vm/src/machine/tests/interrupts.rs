@@ -31,7 +31,7 @@ fn a_guest_interrupts_itself() {
 }
 
 #[test]
-fn an_interrupt_for_another_cpu_is_nobodys() {
+fn an_interrupt_for_another_cpu_is_not_taken() {
     let mut lab = Lab::new();
     lab.wrmsr(0x830, 7 << 32 | 0x42).unwrap();
     assert_eq!(lab.take_interrupt(), None);
@@ -58,7 +58,7 @@ fn one_event_at_a_time_the_nmi_first() {
     lab.send(&nmi());
     lab.set_interrupts(true);
     assert_eq!(lab.enter(), Some(Event::Nmi));
-    assert!(lab.vcpu.window_requested, "the interrupt is not forgotten");
+    assert!(lab.vcpu.window_requested, "the interrupt is not lost");
     assert_eq!(lab.take_interrupt(), Some(0x31));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The order of what stops and starts a vCPU. Races with its senders are in `interleavings`.
+//! The order of messages that stop and start a vCPU. Races with its senders are in `interleavings`.
 
-use super::super::mailbox::Mail;
+use super::super::mailbox::PendingEvents;
 use super::*;
 use crate::devices::{DeliveryMode, Destination, InterruptMessage};
 
@@ -13,7 +13,7 @@ fn lapic() -> Lapic {
     Lapic::new(1, false)
 }
 
-fn after(posts: &[DeliveryMode]) -> Mail {
+fn after(posts: &[DeliveryMode]) -> PendingEvents {
     let mut lapic = lapic();
     let mailbox = Mailbox::new(lapic.addressing());
     for &mode in posts {
@@ -23,27 +23,27 @@ fn after(posts: &[DeliveryMode]) -> Mail {
 }
 
 #[test]
-fn an_init_forgets_what_came_before_it() {
+fn an_init_clears_what_came_before_it() {
     use DeliveryMode::{Init, Nmi, Startup};
-    let init = Mail { init: true, ..Mail::default() };
+    let init = PendingEvents { init: true, ..PendingEvents::default() };
     assert_eq!(after(&[Nmi, Startup, Nmi, Init]), init);
-    assert_eq!(after(&[Nmi, Init, Startup]), Mail { startup: Some(0x9f), ..init });
+    assert_eq!(after(&[Nmi, Init, Startup]), PendingEvents { startup: Some(0x9f), ..init });
 }
 
 #[test]
 fn nmis_keep_their_side_of_a_startup() {
     use DeliveryMode::{Nmi, Startup};
-    let startup = Mail { startup: Some(0x9f), ..Mail::default() };
-    assert_eq!(after(&[Nmi, Startup]), Mail { early_nmis: 1, ..startup });
-    assert_eq!(after(&[Startup, Nmi]), Mail { late_nmis: 1, ..startup });
-    assert_eq!(after(&[Nmi]), Mail { early_nmis: 1, ..Mail::default() });
+    let startup = PendingEvents { startup: Some(0x9f), ..PendingEvents::default() };
+    assert_eq!(after(&[Nmi, Startup]), PendingEvents { early_nmis: 1, ..startup });
+    assert_eq!(after(&[Startup, Nmi]), PendingEvents { late_nmis: 1, ..startup });
+    assert_eq!(after(&[Nmi]), PendingEvents { early_nmis: 1, ..PendingEvents::default() });
 }
 
 #[test]
 fn two_nmis_are_two_and_more_are_no_more() {
     use DeliveryMode::{Nmi, Startup};
-    assert_eq!(after(&[Nmi, Nmi]), Mail { early_nmis: 2, ..Mail::default() });
-    assert_eq!(after(&[Nmi, Nmi, Nmi]), Mail { early_nmis: 2, ..Mail::default() });
-    let both = Mail { early_nmis: 2, startup: Some(0x9f), late_nmis: 2, ..Mail::default() };
+    assert_eq!(after(&[Nmi, Nmi]), PendingEvents { early_nmis: 2, ..PendingEvents::default() });
+    assert_eq!(after(&[Nmi, Nmi, Nmi]), PendingEvents { early_nmis: 2, ..PendingEvents::default() });
+    let both = PendingEvents { early_nmis: 2, startup: Some(0x9f), late_nmis: 2, ..PendingEvents::default() };
     assert_eq!(after(&[Nmi, Nmi, Startup, Nmi, Nmi]), both);
 }

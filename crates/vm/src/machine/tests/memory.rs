@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Addresses that no memory backs: device registers, holes, and faults that are nobody's register.
+//! Addresses that no memory backs: device registers, holes, and faults at no device's register.
 use super::*;
 
 const LOCAL_APIC: u64 = 0xfee0_0000;

@@ -98,7 +98,7 @@ fn setting_the_counter_moves_the_clock_with_it() {
 }
 
 #[test]
-fn a_clock_area_outside_memory_harms_nobody() {
+fn a_clock_area_outside_memory_does_no_harm() {
     let mut lab = Lab::new();
     assert_eq!(lab.wrmsr(number::KVM_SYSTEM_TIME, 0xffff_ffff_ffff_fff1), Ok(()));
     assert_eq!(lab.wrmsr(number::KVM_WALL_CLOCK, 0xffff_ffff_ffff_fffc), Ok(()));
@@ -153,7 +153,7 @@ fn a_guest_that_was_shown_miscellaneous_enables_keeps_them() {
 #[test]
 fn the_apics_page_is_where_addresses_reach() {
     let mut lab = Lab::after_power_on(false);
-    assert_eq!(lab.wrmsr(number::APIC_BASE, 1 << 36 | 0xfee0_0900), Err(GP), "36 bits where CPUID says nothing");
+    assert_eq!(lab.wrmsr(number::APIC_BASE, 1 << 36 | 0xfee0_0900), Err(GP), "36 bits where CPUID reports nothing");
     assert_eq!(lab.wrmsr(number::APIC_BASE, 1 << 35 | 0xfee0_0900), Ok(()));
 }
 

@@ -254,7 +254,7 @@ fn an_instruction_in_a_shadow_that_would_show_the_trap_flag_is_waited_for() {
     lab.send_nmi();
     assert_eq!(lab.enter(), None);
     assert!(!lab.steps());
-    let alarm = lab.host.alarm.expect("a look");
+    let alarm = lab.host.alarm.expect("a poll");
     assert!(alarm - lab.host.tsc <= 1 << 14);
     lab.vcpu.is_in_interrupt_shadow = false;
     lab.pass(alarm - lab.host.tsc);
@@ -307,7 +307,7 @@ fn an_nmi_in_a_handler_does_not_wake_it_from_its_halt() {
 }
 
 #[test]
-fn an_init_in_a_handler_forgets_it() {
+fn an_init_in_a_handler_discards_it() {
     let mut lab = Lab::with_vcpus(2, false);
     lab.wrmsr(0x1b, 0xfee0_0c00).unwrap();
     lab.wrmsr(SPURIOUS, ENABLED).unwrap();

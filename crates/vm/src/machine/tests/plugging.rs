@@ -152,7 +152,7 @@ fn what_came_before_the_guest_listened_interrupts_once_it_does() {
 }
 
 #[test]
-fn the_host_is_told_when_the_guest_ejects_what_it_was_asked_for() {
+fn the_host_is_notified_when_the_guest_ejects_what_it_was_asked_for() {
     let mut lab = Lab::new();
     out(&mut lab, EJECT, u32::MAX);
     assert_eq!(lab.host.ejected, 0, "it was asked for nothing");

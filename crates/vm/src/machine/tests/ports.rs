@@ -6,7 +6,7 @@ use crate::devices::pvpanic::PanicEvent;
 const EVERY_SIZE: [AccessSize; 3] = [AccessSize::Byte, AccessSize::Word, AccessSize::Dword];
 
 #[test]
-fn a_port_that_nobody_has_reads_as_all_ones_and_swallows_writes() {
+fn a_port_that_no_device_has_reads_as_all_ones_and_ignores_writes() {
     let mut lab = Lab::new();
     for port in [0, 0x20, 0x61, 0x80, 0x3f7, 0x400, 0x602, 0xcf7, 0xd00, 0xffff] {
         for size in EVERY_SIZE {
@@ -27,7 +27,7 @@ fn a_narrow_in_leaves_the_rest_of_the_register() {
 }
 
 #[test]
-fn execution_goes_on_where_the_cpu_says() {
+fn execution_goes_on_where_the_cpu_reports() {
     let mut lab = Lab::new();
     lab.vcpu.rip = 0x7777;
     lab.outb(0x80, 1);
@@ -88,7 +88,7 @@ fn the_debug_exit_is_there_only_where_it_was_asked_for() {
 }
 
 #[test]
-fn a_panic_is_told_to_the_host() {
+fn a_panic_is_reported_to_the_host() {
     let mut lab = Lab::new();
     assert_eq!(lab.inb(0x505), 3);
     lab.outb(0x505, 0);

@@ -57,7 +57,7 @@ impl Lab {
             policy: block(0, version, |into, tail| machine.save_policy(into, tail).unwrap()),
             vcpu: block(0, version, |into: &mut state::Vcpu, _| {
                 machine.save_vcpu(&self.vcpu, &self.cpu, into);
-                machine.save_mail(0, into);
+                machine.save_mailbox(0, into);
                 0
             }),
             devices: block(0, version, |into, tail| machine.save_devices(into, tail, Reader::of(version)).unwrap()),
@@ -103,7 +103,7 @@ fn every_version_that_is_written_is_read() {
 }
 
 #[test]
-fn a_guest_is_told_what_it_was_told_when_it_booted() {
+fn a_guest_is_shown_what_it_was_shown_when_it_booted() {
     let lab = Lab::new();
     let carried = lab.carried();
     assert_eq!(carried.machine.cpuid, lab.machine.cpuid);
@@ -144,12 +144,12 @@ fn messages_that_were_not_taken_are_taken_by_the_next_image() {
     mailbox.post(&nmi());
     lab.set_interrupts(true);
     let mut lab = lab.carried();
-    assert!(lab.machine.has_mail(&lab.cpu));
+    assert!(lab.machine.has_pending_messages(&lab.cpu));
     assert_eq!(lab.enter(), Some(Event::Nmi));
     assert!(lab.vcpu.interrupt_return_watched);
     assert_eq!(lab.take_interrupt(), Some(0x61));
     assert_eq!(lab.rdmsr(0x818 + 3), Ok(1 << 1), "it is level-triggered");
-    assert!(!lab.machine.has_mail(&lab.cpu));
+    assert!(!lab.machine.has_pending_messages(&lab.cpu));
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn who_waits_for_a_start_up_interrupt_is_started_by_it() {
 fn second(machine: &Machine<FakeMemory>, vcpu: &FakeVcpu, cpu: &Cpu) -> Vec<u8> {
     block(1, VERSION, |into: &mut state::Vcpu, _| {
         machine.save_vcpu(vcpu, cpu, into);
-        machine.save_mail(1, into);
+        machine.save_mailbox(1, into);
         0
     })
 }
@@ -288,8 +288,8 @@ proptest! {
         (plain.machine.has_misc_enable, carried.machine.has_misc_enable) = (true, true);
         for (step, version) in steps {
             // A second NMI that waits is known since version 4.
-            let is_told = carried.cpu.nmi.pending() < 2 || version == Some(VERSION);
-            if let Some(version) = version.filter(|_| is_told) {
+            let is_kept = carried.cpu.nmi.pending() < 2 || version == Some(VERSION);
+            if let Some(version) = version.filter(|_| is_kept) {
                 let before = carried.hand_over();
                 carried = carried.carried_in(version);
                 prop_assert_eq!(&before, &carried.hand_over(), "saved, restored and saved again");
@@ -306,7 +306,7 @@ proptest! {
     }
 }
 
-/// Returns what a guest, the operator and the hypervisor see of a machine.
+/// Returns the parts of a machine that a guest, the operator and the hypervisor see.
 fn seen(lab: &Lab) -> impl PartialEq + core::fmt::Debug {
     let FakeVcpu { gprs, rip, rflags, tsc_offset, .. } = lab.vcpu;
     let asked = (lab.vcpu.window_requested, lab.vcpu.task_priority_watched, lab.vcpu.interrupt_return_watched);

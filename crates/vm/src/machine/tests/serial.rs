@@ -102,7 +102,7 @@ fn a_level_triggered_line_interrupts_again_after_its_end_while_asserted() {
     assert_eq!(lab.take_interrupt(), Some(VECTOR));
     assert_eq!(lab.take_interrupt(), None, "it is in service");
     lab.wrmsr(EOI, 0).unwrap();
-    assert_eq!(lab.take_interrupt(), Some(VECTOR), "nobody has fetched the byte");
+    assert_eq!(lab.take_interrupt(), Some(VECTOR), "the guest has not fetched the byte");
     lab.inb(DATA);
     lab.wrmsr(EOI, 0).unwrap();
     assert_eq!(lab.take_interrupt(), None);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Registers that control speculation: there where CPUID shows them, kept across an update, and nobody else's.
+//! Registers that control speculation: present where CPUID shows them, kept across an update, and absent elsewhere.
 
 use handover::image::Reader;
 
@@ -45,7 +45,7 @@ fn a_guest_has_the_bits_of_spec_ctrl_that_cpuid_shows() {
 }
 
 #[test]
-fn a_guest_that_is_told_of_none_has_none() {
+fn a_guest_that_is_shown_none_has_none() {
     let mut lab = lab(0);
     assert!(!lab.machine.speculation().is_offered());
     for number in [SPEC_CTRL, PRED_CMD] {
@@ -55,7 +55,7 @@ fn a_guest_that_is_told_of_none_has_none() {
 }
 
 #[test]
-fn de_cfg_says_whether_lfence_serializes_and_takes_nothing_else() {
+fn de_cfg_states_whether_lfence_serializes_and_takes_nothing_else() {
     let mut lab = lab(0);
     assert_eq!(lab.rdmsr(DE_CFG), Ok(2));
     assert_eq!(lab.wrmsr(DE_CFG, 2), Ok(()));
@@ -66,7 +66,7 @@ fn de_cfg_says_whether_lfence_serializes_and_takes_nothing_else() {
 }
 
 #[test]
-fn spec_ctrl_is_handed_over_in_an_update_and_only_to_a_guest_that_was_told_of_it() {
+fn spec_ctrl_is_handed_over_in_an_update_and_only_to_a_guest_that_was_shown_it() {
     let mut from = lab(SIZES_EBX);
     write(&mut from, SPEC_CTRL, 0b100);
     let mut saved = <handover::state::Vcpu as zerocopy::FromZeros>::new_zeroed();
@@ -77,16 +77,16 @@ fn spec_ctrl_is_handed_over_in_an_update_and_only_to_a_guest_that_was_told_of_it
     let mut other = lab(0);
     let refused = other.machine.restore_vcpu(&saved, &mut other.vcpu, &mut other.cpu).expect_err("refused");
     assert_eq!(refused, StateError { field: "speculation.spec_ctrl", ..refused });
-    // What an older version has not saved is zero, as before.
+    // Registers that an older version has not saved are zero, as before.
     saved.speculation.spec_ctrl = 0.into();
     other.machine.restore_vcpu(&saved, &mut other.vcpu, &mut other.cpu).expect("good");
 }
 
 #[test]
-fn a_guest_that_was_told_of_spec_ctrl_or_ibpb_does_not_go_to_an_image_of_old() {
-    for (sizes_ebx, is_told) in [(SIZES_EBX, true), (1 << 12, true), (1 << 24, true), (0, false)] {
+fn a_guest_that_was_shown_spec_ctrl_or_ibpb_does_not_go_to_an_image_of_old() {
+    for (sizes_ebx, is_shown) in [(SIZES_EBX, true), (1 << 12, true), (1 << 24, true), (0, false)] {
         let machine = lab(sizes_ebx).machine;
-        assert_eq!(machine.can_be_read_by(Reader::of(3)), !is_told, "{sizes_ebx:#x}");
+        assert_eq!(machine.can_be_read_by(Reader::of(3)), !is_shown, "{sizes_ebx:#x}");
         assert!(machine.can_be_read_by(Reader::of(4)));
     }
 }

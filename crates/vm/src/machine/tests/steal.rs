@@ -5,7 +5,7 @@ use crate::cpu::msr::number::KVM_STEAL_TIME;
 
 const AREA: u64 = 0x4000;
 
-fn told_ns(lab: &Lab) -> u64 {
+fn reported_ns(lab: &Lab) -> u64 {
     lab.machine.memory().read_u64(Gpa(AREA)).unwrap()
 }
 
@@ -35,11 +35,11 @@ fn the_guest_reads_what_was_stolen_since_it_asked() {
     lab.machine.mark_preempted(&lab.cpu);
     assert_eq!(lab.machine.memory().bytes(Gpa(AREA + 16), 1), [1]);
     lab.machine.publish_steal(&mut lab.cpu, 1_250);
-    assert_eq!((told_ns(&lab), lab.machine.memory().bytes(Gpa(AREA + 16), 1)), (250, std::vec![0]));
+    assert_eq!((reported_ns(&lab), lab.machine.memory().bytes(Gpa(AREA + 16), 1)), (250, std::vec![0]));
 }
 
 #[test]
-fn an_area_outside_of_memory_harms_nobody() {
+fn an_area_outside_of_memory_does_no_harm() {
     let mut lab = Lab::new();
     assert_eq!(lab.wrmsr(KVM_STEAL_TIME, 0xffff_ffff_ffff_ffc0 | 1), Ok(()));
     lab.machine.publish_steal(&mut lab.cpu, 5);
@@ -53,5 +53,5 @@ fn the_next_image_goes_on_where_the_last_one_was() {
     lab.machine.publish_steal(&mut lab.cpu, 100);
     let mut next = lab.carried();
     next.machine.publish_steal(&mut next.cpu, 130);
-    assert_eq!(told_ns(&next), 130);
+    assert_eq!(reported_ns(&next), 130);
 }

@@ -18,7 +18,7 @@ enum Step {
     Nmi,
     End,
     TaskPriority(u8),
-    /// The guest is entered with interrupts on or off.
+    /// The guest is entered with interrupts enabled or disabled.
     Enter(bool),
     /// The delivery of the event injected last is interrupted by an exit; the guest is entered again.
     EnterAndAgain,

@@ -57,7 +57,7 @@ fn a_cpu_may_halt_for_good_as_soon_as_it_has_started_another() {
     let (mut lab, mut second, mut vcpu) = two();
     assert!(!lab.machine.context(&mut vcpu, &mut second, &mut lab.host).prepare_entry());
     start_second(&mut lab);
-    assert_eq!(lab.executed(&[0xf4], Exit::Halt), Outcome::Idle, "the other has not looked yet");
+    assert_eq!(lab.executed(&[0xf4], Exit::Halt), Outcome::Idle, "the other has not checked yet");
     assert!(lab.machine.context(&mut vcpu, &mut second, &mut lab.host).prepare_entry());
     assert_eq!((second.activity(), vcpu.segments[SegmentName::Cs as usize].base), (Activity::Running, 0x3000));
     lab.machine.memory().write(Gpa(0x3000), &[0xf4]).unwrap();

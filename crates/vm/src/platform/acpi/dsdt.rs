@@ -24,7 +24,7 @@ const HEADER_BYTES: u32 = 36;
 const REVISION: u8 = 2;
 /// Present, enabled, shown, working (`_STA`, ACPI 6.5, section 6.3.7).
 const STATUS_PRESENT: u8 = 0x0f;
-/// SLP_TYP of soft off: what the guest writes to the sleep control register, shifted (section 4.8.3.7).
+/// SLP_TYP of soft off: the value that the guest writes to the sleep control register, shifted (section 4.8.3.7).
 const SLEEP_TYPE_SOFT_OFF: u8 = 5;
 
 /// The table for a machine with this 64-bit window for PCI functions, which may be empty.

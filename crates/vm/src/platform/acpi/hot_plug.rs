@@ -35,7 +35,7 @@ const REGISTER_BITS: usize = 32;
 /// The method that handles events.
 pub(super) const EVENTS: &str = "HPEV";
 
-/// What the PCI root has of it.
+/// The objects that the PCI root has of it.
 pub(super) fn of_root() -> Made {
     let mut aml = Vec::new();
     add_registers(&mut aml);
@@ -70,8 +70,8 @@ fn add_device(device: u8, aml: &mut Vec<u8>) {
     Device::new(name_of(device), vec![&address, &slot, &eject]).to_aml_bytes(aml);
 }
 
-/// The method that handles events: what it has read it acknowledges before it notifies anybody, so that what comes
-/// meanwhile is another event.
+/// The method that handles events: it acknowledges the events that it has read before it notifies any device, so that
+/// one that comes meanwhile is another event.
 fn add_events(aml: &mut Vec<u8>) {
     let mut body = Vec::new();
     for (name, value) in [(CHECKS, DEVICE_CHECK), (REQUESTS, EJECT_REQUEST)] {

@@ -21,7 +21,8 @@ const COUNT: u8 = DEVICES.end - DEVICES.start;
 /// Bytes of the package, its length's two and its count among them.
 const BYTES: usize = 3 + COUNT as usize * ENTRY_BYTES;
 
-/// What the PCI root has of it. By hand: as objects of a library it would take more of the image than of the table.
+/// The objects that the PCI root has of it. By hand: as objects of a library it would take more of the image than of
+/// the table.
 pub(super) fn routing() -> Made {
     let mut aml = Vec::with_capacity(BYTES + 6);
     aml.push(NAME);

@@ -39,7 +39,8 @@ pub(super) fn button() -> Made {
     Made(aml)
 }
 
-/// What the method has read it acknowledges before it notifies anybody, so that what comes meanwhile is another event.
+/// The method acknowledges the events that it has read before it notifies any device, so that one that comes meanwhile
+/// is another event.
 fn add_events(aml: &mut Vec<u8>) {
     let register = Path::new(STATUS);
     let (read, acknowledge) = (Store::new(&Local(0), &register), Store::new(&register, &Local(0)));

@@ -75,7 +75,7 @@ fn the_xsdt_names_fadt_madt_and_mcfg() {
 }
 
 #[test]
-fn the_fadt_says_hardware_reduced_with_reset_and_sleep_registers() {
+fn the_fadt_states_hardware_reduced_with_reset_and_sleep_registers() {
     let tables = tables(1);
     let fadt = table(&tables, b"FACP");
     assert_eq!((fadt.len(), fadt[8]), (276, 6));
@@ -183,7 +183,7 @@ fn each_device_of_the_root_has_a_line() {
     }
 }
 
-/// Each register is read and acknowledged before anybody is notified.
+/// Each register is read and acknowledged before any device is notified.
 #[test]
 fn events_are_acknowledged_and_then_notified() {
     let tables = tables(1);
@@ -204,7 +204,7 @@ fn events_are_acknowledged_and_then_notified() {
     assert!(rest.is_empty(), "{rest:x?}");
 }
 
-/// What follows `If (Local0 & bit) { Notify (name, value) }`.
+/// The rest of `If (Local0 & bit) { Notify (name, value) }`.
 fn without_notification<'a>(aml: &'a [u8], bit: u32, name: &[u8], value: u8) -> &'a [u8] {
     let mut body = std::vec![0x7b, 0x60];
     acpi_tables::Aml::to_aml_bytes(&bit, &mut body);

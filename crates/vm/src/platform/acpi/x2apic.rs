@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! MADT entry for a CPU whose identifier does not fit into eight bits.
+//! MADT entry for a CPU with an identifier of more than eight bits.
 
 use acpi_tables::{Aml, AmlSink};
 use zerocopy::byteorder::little_endian::U32;

@@ -16,7 +16,7 @@ const DATA_SELECTOR: u16 = 0x18;
 
 const TASK_LIMIT: u32 = 0x67;
 
-/// RFLAGS with interrupts off: only the bit that is always one.
+/// RFLAGS with interrupts disabled: only the bit that is always one.
 const RFLAGS_CLEAR: u64 = 1 << 1;
 
 const PAGE_BYTES: usize = 0x1000;

@@ -31,7 +31,7 @@ pub enum LoadError {
     No64BitEntry,
     /// A Linux header field with a value that no kernel has.
     BadLinuxHeader {
-        /// The field and what is wrong with it.
+        /// The field and the problem with it.
         reason: &'static str,
     },
     /// An ELF file that cannot be loaded.
@@ -44,7 +44,7 @@ pub enum LoadError {
         /// The reason.
         reason: &'static str,
     },
-    /// The Multiboot header demands what is not given here.
+    /// The Multiboot header demands a feature that is not given here.
     MultibootFeatures {
         /// The flags not supported.
         flags: u32,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Linux bzImage, started at its 64-bit entry (Linux boot protocol 2.12 and later).
 //!
-//! The image is a real-mode part, which nobody runs here, whose setup header describes the rest: the protected-mode
+//! The image is a real-mode part, which is not run here, whose setup header describes the rest: the protected-mode
 //! part, which starts with the decompressor. A relocatable kernel moves itself up to its preferred address where it was
 //! loaded lower, so it is loaded there straight away; `init_size` bytes from there are its own until it runs.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest's function asks of the model.
+//! Requests of a guest's function to the model.
 
 use super::*;
 

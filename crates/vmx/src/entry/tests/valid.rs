@@ -69,8 +69,8 @@ impl Mode {
 
     fn controls(self) -> ControlFields {
         let request = Request { needed: Controls::of(NEEDED), ..Request::default() };
-        let settled = request.settle(&bounds().capabilities).unwrap();
-        let long = if self.is_long() { settled.with(Control::Ia32eModeGuest) } else { settled };
+        let resolved = request.resolve(&bounds().capabilities).unwrap();
+        let long = if self.is_long() { resolved.with(Control::Ia32eModeGuest) } else { resolved };
         let mut fields = ControlFields {
             vpid: 1,
             io_bitmap_a: 0x1000,
@@ -217,7 +217,7 @@ pub fn state(modes: &[Mode]) -> impl Strategy<Value = State> + use<> {
     )
 }
 
-/// What a guest can be in after an instruction, as far as its flags allow it.
+/// The states in which a guest can be after an instruction, as far as its flags allow it.
 fn interrupt(state: &mut State, interruptibility: u32) {
     let may_have_sti = state.guest.rflags & Rflags::INTERRUPT.bits() != 0;
     state.guest.interruptibility = match interruptibility {

@@ -20,7 +20,7 @@ static AT: AtomicU64 = AtomicU64::new(0);
 /// Notes the exception, and lets no breakpoint be met again.
 fn note(rip: u64) {
     let causes: u64;
-    // SAFETY: debug registers are nobody else's.
+    // SAFETY: no other code uses the debug registers.
     unsafe {
         asm!("mov {causes}, dr6", "mov dr6, {reset}", "mov dr7, {off}", causes = out(reg) causes,
             reset = in(reg) DR6_RESET, off = in(reg) DR7_RESET, options(nomem, nostack, preserves_flags));

@@ -54,7 +54,7 @@ pub fn selector_error_code() -> Result<(), Wrong> {
     }
 }
 
-/// A page fault says whether it was a write.
+/// A page fault's error code distinguishes writes from reads.
 pub fn page_fault_error_code() -> Result<(), Wrong> {
     let code = |found: Result<(), tiny::attempt::Exception>| match found {
         Err(found) if found.vector == PAGE_FAULT => u64::from(found.error),

@@ -36,7 +36,7 @@ pub fn stand_still_when_stopped(unit: &Unit) -> Result<(), Wrong> {
     expect("stopped by the select", stopped, unit.read(0), stopped)
 }
 
-/// Instructions are not counted here, nor what nobody has heard of: these counters state what was put into them.
+/// Instructions and unknown events are not counted here: these counters keep the value written to them.
 pub fn of_what_is_unknown_stand_still(unit: &Unit) -> Result<(), Wrong> {
     for (counter, event) in [(0, 0xc0), (1, 0xff)] {
         cpu::write_msr(unit.counter(counter), 5);

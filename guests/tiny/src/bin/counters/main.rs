@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tries its performance counters, whosever registers its CPU shows.
+//! Tries its performance counters, by the registers of its CPU's vendor.
 //!
 //! The command line names what to do (`do=registers,overflow`); each prints `counters: NAME: ok`, or
 //! `counters: NAME: WRONG` and what came instead. `do=all` does all of these in turn. `do=rows` times accesses instead,
@@ -27,7 +27,7 @@ tiny::main!(main);
 type Way = (&'static str, fn(&Unit) -> Result<(), Wrong>);
 
 const WAYS: &[Way] = &[
-    ("registers", registers::answer_as_the_manual_says),
+    ("registers", registers::answer_as_in_the_manual),
     ("user", registers::are_for_user_mode_if_allowed),
     ("time", counts::are_of_the_guests_time),
     ("stopped", counts::stand_still_when_stopped),

@@ -23,7 +23,7 @@ const PATIENCE_FOR_ALL: u32 = 500_000_000;
 /// Overflows that are still to be asked for, by the handler.
 static LEFT: AtomicU32 = AtomicU32::new(0);
 /// Vendor of the unit: 0 Intel, 1 AMD.
-static WHOSE: AtomicU32 = AtomicU32::new(0);
+static VENDOR: AtomicU32 = AtomicU32::new(0);
 
 /// Once, when it is due and not before, with its bit in the status.
 pub fn interrupt_by_vector(unit: &Unit) -> Result<(), Wrong> {
@@ -72,19 +72,19 @@ pub fn are_silent_when_masked(unit: &Unit) -> Result<(), Wrong> {
     apic::write(Register::Performance, MASKED | u32::from(VECTOR));
     cpu::interrupts_on();
     unit.start(0, 1);
-    let is_told = (0..PATIENCE).any(|_| cpu::read_msr(unit.status()) & 1 != 0);
+    let is_reported = (0..PATIENCE).any(|_| cpu::read_msr(unit.status()) & 1 != 0);
     cpu::write_msr(unit.select(0), 0);
     apic::write(Register::Performance, VECTOR.into());
     cpu::cpuid(0);
     cpu::interrupts_off();
-    expect_that("status when masked", 1, 0, is_told)?;
+    expect_that("status when masked", 1, 0, is_reported)?;
     expect("interrupts that were masked", VECTOR.into(), (count(VECTOR) - before).into(), 0)
 }
 
 /// The handler asks for the next one at once: each comes, and the guest goes on in between.
 pub fn at_each_tick_are_bounded(unit: &Unit) -> Result<(), Wrong> {
     LEFT.store(OVERFLOWS, Ordering::Relaxed);
-    WHOSE.store(u32::from(*unit == Unit::Amd), Ordering::Relaxed);
+    VENDOR.store(u32::from(*unit == Unit::Amd), Ordering::Relaxed);
     interrupts::hook(VECTOR, again);
     apic::write(Register::Performance, VECTOR.into());
     let before = count(VECTOR);
@@ -99,7 +99,7 @@ pub fn at_each_tick_are_bounded(unit: &Unit) -> Result<(), Wrong> {
 }
 
 fn again(_rip: u64) {
-    let unit = if WHOSE.load(Ordering::Relaxed) == 0 { Unit::Intel } else { Unit::Amd };
+    let unit = if VENDOR.load(Ordering::Relaxed) == 0 { Unit::Intel } else { Unit::Amd };
     let left = LEFT.load(Ordering::Relaxed).saturating_sub(1);
     LEFT.store(left, Ordering::Relaxed);
     cpu::write_msr(unit.select(0), 0);

@@ -8,11 +8,11 @@ use tiny::{cpu, print, user};
 
 /// Writes of `writes`.
 const WRITES: u64 = 20_000;
-/// An event that nobody counts.
+/// An event that no CPU counts.
 const NOTHING: u64 = 0xff;
 
 /// Each register keeps what it can hold, and what is not there is a fault.
-pub fn answer_as_the_manual_says(unit: &Unit) -> Result<(), Wrong> {
+pub fn answer_as_in_the_manual(unit: &Unit) -> Result<(), Wrong> {
     for counter in 0..unit.counters() {
         for value in [0, 1, WIDTH_MASK, 0x1234_5678_9abc] {
             cpu::write_msr(unit.counter(counter), value);

@@ -23,14 +23,14 @@ const PATIENCE: u32 = 10_000_000;
 
 static HANDLED: AtomicU32 = AtomicU32::new(0);
 static TOOK: AtomicU64 = AtomicU64::new(0);
-static WHOSE: AtomicU32 = AtomicU32::new(0);
+static VENDOR: AtomicU32 = AtomicU32::new(0);
 
 /// Prints every row; false if an interrupt got lost.
 pub fn all(unit: &Unit, repetitions: usize) -> bool {
     unit.reset();
     row("empty", repetitions, || ());
     let (select, cycles) = (unit.select(0), unit.cycles() | COUNTS | INTERRUPTS);
-    // Others count meanwhile, as they do when somebody profiles: a change concerns them, too, or does not.
+    // Others count meanwhile, as they do under a profiler: a change concerns them, too, or does not.
     (1..EVENTS).for_each(|counter| cpu::write_msr(unit.select(counter), unit.cycles() | COUNTS));
     cpu::write_msr(select, cycles);
     row("rdpmc", repetitions, || _ = black_box(unit.read(0)));
@@ -118,7 +118,7 @@ fn fixed(unit: &Unit, repetitions: usize, control: u32, all: u64) {
 
 /// From the handler's first access to its last: what Linux does.
 fn handled(unit: &Unit, repetitions: usize) -> bool {
-    WHOSE.store(u32::from(*unit == Unit::Amd), Ordering::Relaxed);
+    VENDOR.store(u32::from(*unit == Unit::Amd), Ordering::Relaxed);
     interrupts::hook(VECTOR, handle);
     cpu::interrupts_on();
     let mut lost = 0;
@@ -141,7 +141,7 @@ fn handled(unit: &Unit, repetitions: usize) -> bool {
 }
 
 fn handle(_rip: u64) {
-    let unit = if WHOSE.load(Ordering::Relaxed) == 0 { Unit::Intel } else { Unit::Amd };
+    let unit = if VENDOR.load(Ordering::Relaxed) == 0 { Unit::Intel } else { Unit::Amd };
     let start = cpu::ticks();
     let control = cpu::read_msr(unit.control());
     cpu::write_msr(unit.control(), 0);

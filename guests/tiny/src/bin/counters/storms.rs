@@ -12,7 +12,7 @@ const VECTOR: u8 = 0x54;
 const EXITS: u32 = 100_000;
 
 /// Vendor of the unit: 0 Intel, 1 AMD.
-static WHOSE: AtomicU32 = AtomicU32::new(0);
+static VENDOR: AtomicU32 = AtomicU32::new(0);
 
 /// A way that does not come back.
 pub type Storm = fn(&Unit) -> !;
@@ -59,7 +59,7 @@ fn write(unit: &Unit) -> ! {
 /// Every counter overflows at once, and again as soon as its interrupt has been served.
 fn overflow(unit: &Unit) -> ! {
     print!("counters: storm-overflows: going\n");
-    WHOSE.store(u32::from(*unit == Unit::Amd), Ordering::Relaxed);
+    VENDOR.store(u32::from(*unit == Unit::Amd), Ordering::Relaxed);
     interrupts::hook(VECTOR, overflow_again);
     apic::write(Register::Performance, VECTOR.into());
     start_all(unit);
@@ -70,12 +70,12 @@ fn overflow(unit: &Unit) -> ! {
 }
 
 fn overflow_again(_rip: u64) {
-    let unit = if WHOSE.load(Ordering::Relaxed) == 0 { Unit::Intel } else { Unit::Amd };
+    let unit = if VENDOR.load(Ordering::Relaxed) == 0 { Unit::Intel } else { Unit::Amd };
     apic::write(Register::Performance, VECTOR.into());
     start_all(&unit);
 }
 
-/// Every counter overflows at each tick, and nobody hears of it; the status is never cleared.
+/// Every counter overflows at each tick, and no interrupt reports it; the status is never cleared.
 fn overflow_masked(unit: &Unit) -> ! {
     print!("counters: storm-masked: going\n");
     apic::write(Register::Performance, MASKED | u32::from(VECTOR));

@@ -24,7 +24,7 @@ const LINE_EVERY: u64 = 20;
 /// Start values of the counters beside the first: each has a value of its own to keep.
 const BEGINS: [u64; 3] = [0, 1 << 33, 0x1234_5678_9abc];
 
-static WHOSE: AtomicU64 = AtomicU64::new(0);
+static VENDOR: AtomicU64 = AtomicU64::new(0);
 static OVERFLOWS: AtomicU64 = AtomicU64::new(0);
 /// Taken from counter 0.
 static PERIODS: AtomicU64 = AtomicU64::new(0);
@@ -34,7 +34,7 @@ static IS_WRONG: AtomicBool = AtomicBool::new(false);
 /// Lines report how many overflows there have been.
 pub fn agree_to_the_last_tick(unit: &Unit) -> Result<(), Wrong> {
     let all = (1 << unit.counters()) - 1;
-    WHOSE.store(u64::from(*unit == Unit::Amd), Ordering::Relaxed);
+    VENDOR.store(u64::from(*unit == Unit::Amd), Ordering::Relaxed);
     interrupts::hook(VECTOR, overflown);
     apic::write(Register::Performance, VECTOR.into());
     cpu::write_msr(unit.control(), 0);
@@ -44,31 +44,31 @@ pub fn agree_to_the_last_tick(unit: &Unit) -> Result<(), Wrong> {
         cpu::write_msr(unit.select(counter), unit.cycles() | COUNTS);
     }
     cpu::write_msr(unit.control(), all);
-    let mut told = 0;
+    let mut seen = 0;
     loop {
-        until_next(unit, told)?;
-        told += 1;
+        until_next(unit, seen)?;
+        seen += 1;
         cpu::interrupts_off();
         cpu::write_msr(unit.control(), 0);
         let compared = compare(unit);
         cpu::write_msr(unit.control(), all);
         compared?;
-        if told.is_multiple_of(LINE_EVERY) {
-            print!("counters: watch: {told} overflows, all agree\n");
+        if seen.is_multiple_of(LINE_EVERY) {
+            print!("counters: watch: {seen} overflows, all agree\n");
         }
     }
 }
 
 /// Computes and leaves the guest in turn until the next overflow is reported.
-fn until_next(unit: &Unit, told: u64) -> Result<(), Wrong> {
+fn until_next(unit: &Unit, seen: u64) -> Result<(), Wrong> {
     let start = cpu::ticks();
     cpu::interrupts_on();
-    while OVERFLOWS.load(Ordering::Relaxed) == told {
+    while OVERFLOWS.load(Ordering::Relaxed) == seen {
         (0..1000).for_each(|round| _ = black_box(round));
         black_box(cpu::cpuid(0));
         spin_loop();
         let waited = cpu::ticks() - start;
-        expect_that("ticks in which no overflow was told, of at most", LOST, waited, waited < LOST)?;
+        expect_that("ticks in which no overflow was seen, of at most", LOST, waited, waited < LOST)?;
     }
     expect_that("status at an overflow", 1, cpu::read_msr(unit.status()), !IS_WRONG.load(Ordering::Relaxed))
 }
@@ -86,7 +86,7 @@ fn compare(unit: &Unit) -> Result<(), Wrong> {
 
 /// The handler: what is behind the overflow stays counted.
 fn overflown(_rip: u64) {
-    let unit = if WHOSE.load(Ordering::Relaxed) == 0 { Unit::Intel } else { Unit::Amd };
+    let unit = if VENDOR.load(Ordering::Relaxed) == 0 { Unit::Intel } else { Unit::Amd };
     cpu::write_msr(unit.control(), 0);
     if cpu::read_msr(unit.status()) != 1 {
         IS_WRONG.store(true, Ordering::Relaxed);

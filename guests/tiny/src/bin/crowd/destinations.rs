@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whom an interrupt reaches (Intel SDM vol. 3, sections 11.6.2 and 11.12.10; AMD APM vol. 2, section 16.5).
+//! The CPUs that an interrupt reaches (Intel SDM vol. 3, sections 11.6.2 and 11.12.10; AMD APM vol. 2, section 16.5).
 
 use tiny::apic::{LOGICAL, Register};
 use tiny::{apic, smp};
@@ -47,7 +47,7 @@ pub fn logical(cpus: usize) -> Result<(), Wrong> {
 /// To sets of a cluster. In memory each CPU is in a cluster of its own, so that number and bit both count.
 pub fn cluster(cpus: usize) -> Result<(), Wrong> {
     if apic::is_x2apic() {
-        // All of up to sixteen are in cluster 0; nobody is in cluster 1.
+        // All of up to sixteen are in cluster 0; no CPU is in cluster 1.
         reaches("interrupt to the other cluster's", VECTOR, 1 << 16 | 0xffff, LOGICAL, 0)?;
         return reaches("interrupt to the cluster's", VECTOR, 0xffff, LOGICAL, all(cpus));
     }
@@ -75,11 +75,11 @@ pub fn lowest_priority(cpus: usize) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// To identifiers that nobody has.
-pub fn nobody(cpus: usize) -> Result<(), Wrong> {
+/// Interrupts to identifiers that no CPU has.
+pub fn absent(cpus: usize) -> Result<(), Wrong> {
     for destination in [cpus as u32, 0x7f, 0xfe] {
         for command in [0, LOWEST_PRIORITY, apic::NMI, apic::INIT, apic::STARTUP] {
-            reaches("interrupt to nobody, who is", VECTOR, destination, command, 0)?;
+            reaches("interrupt to no CPU, identifier", VECTOR, destination, command, 0)?;
         }
     }
     everyone_answers(cpus)

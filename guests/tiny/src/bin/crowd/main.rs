@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several CPUs: interrupts between them are delivered as the architecture says, storms of them included.
+//! Several CPUs: interrupts between them are delivered as the architecture defines, storms of them included.
 //!
 //! The command line names what to do (`do=fixed,nmi`, `do=all`); each prints `crowd: NAME: ok`, or `crowd: NAME: WRONG`
 //! and what came instead. `cpus=COUNT` are woken first; `apic=memory` keeps the local APICs' registers in memory.
@@ -29,14 +29,14 @@ const WAYS: &[Way] = &[
     ("logical", destinations::logical),
     ("cluster", destinations::cluster),
     ("lowest", destinations::lowest_priority),
-    ("nobody", destinations::nobody),
+    ("nobody", destinations::absent),
     ("reserved", destinations::reserved),
     ("nmi", nmis::each_gets_its_own),
     ("nmi-nesting", nmis::none_comes_into_a_handler),
     ("single-step", steps::each_instruction_is_one),
-    ("shootdown", shootdown::nobody_sees_the_old_page),
-    ("off", storms::who_is_off_hears_nothing),
-    ("sipi-running", storms::who_runs_heeds_no_startup),
+    ("shootdown", shootdown::no_cpu_sees_the_old_page),
+    ("off", storms::a_stopped_cpu_receives_nothing),
+    ("sipi-running", storms::a_running_cpu_ignores_startup),
     ("ipi-storm", storms::of_interrupts),
     ("init-storm", storms::of_inits),
 ];

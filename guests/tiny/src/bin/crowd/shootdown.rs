@@ -23,15 +23,15 @@ const PAGES: [u64; 2] = [4 * LARGE_PAGE, 5 * LARGE_PAGE];
 /// The round that all others have been ordered to be in; the last one ends them.
 static ROUND: AtomicU32 = AtomicU32::new(0);
 static OLD_SEEN: AtomicU32 = AtomicU32::new(0);
-static LOOKS: AtomicU32 = AtomicU32::new(0);
+static CHECKS: AtomicU32 = AtomicU32::new(0);
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
 /// In round after round the window shows the other page, whose content is the round's number.
-pub fn nobody_sees_the_old_page(cpus: usize) -> Result<(), Wrong> {
+pub fn no_cpu_sees_the_old_page(cpus: usize) -> Result<(), Wrong> {
     show(PAGES[0]);
     cpu::write_memory(PAGES[0], 0);
     hook(VECTOR, |_| invalidate());
-    (1..cpus).for_each(|at| smp::give(at, look));
+    (1..cpus).for_each(|at| smp::give(at, check_window));
     for round in 1..=ROUNDS {
         let page = PAGES[round as usize % 2];
         cpu::write_memory(page, round);
@@ -41,29 +41,29 @@ pub fn nobody_sees_the_old_page(cpus: usize) -> Result<(), Wrong> {
         if cpus > 1 {
             apic::send(0, SHORTHAND_OTHERS | u32::from(VECTOR));
         }
-        let told = smp::wait_until(|| count(VECTOR) - before == cpus as u32 - 1);
-        expect("CPUs told in round", round.into(), told.into(), 1)?;
+        let notified = smp::wait_until(|| count(VECTOR) - before == cpus as u32 - 1);
+        expect("CPUs notified in round", round.into(), notified.into(), 1)?;
         ROUND.store(round, Ordering::Release);
-        expect("own look in round", round.into(), cpu::read_memory(WINDOW).into(), round.into())?;
-        let looks = LOOKS.load(Ordering::Acquire);
-        smp::wait_until(|| cpus == 1 || LOOKS.load(Ordering::Acquire) != looks);
+        expect("own check in round", round.into(), cpu::read_memory(WINDOW).into(), round.into())?;
+        let checks = CHECKS.load(Ordering::Acquire);
+        smp::wait_until(|| cpus == 1 || CHECKS.load(Ordering::Acquire) != checks);
     }
     IS_OVER.store(true, Ordering::Release);
     let ended = smp::wait_until(|| (1..cpus).all(smp::is_done));
     expect("CPUs that ended of", cpus as u64, ended.into(), 1)?;
     show(WINDOW);
-    expect("checks an old page of", LOOKS.load(Ordering::Acquire).into(), OLD_SEEN.load(Ordering::Acquire).into(), 0)
+    expect("checks an old page of", CHECKS.load(Ordering::Acquire).into(), OLD_SEEN.load(Ordering::Acquire).into(), 0)
 }
 
 /// Another CPU's part: whatever it sees is of the round that was reported, or later.
-fn look(_at: usize) {
+fn check_window(_at: usize) {
     cpu::interrupts_on();
     while !IS_OVER.load(Ordering::Acquire) {
         let round = ROUND.load(Ordering::Acquire);
         if cpu::read_memory(WINDOW) < round {
             OLD_SEEN.fetch_add(1, Ordering::AcqRel);
         }
-        LOOKS.fetch_add(1, Ordering::AcqRel);
+        CHECKS.fetch_add(1, Ordering::AcqRel);
         spin_loop();
     }
     cpu::interrupts_off();

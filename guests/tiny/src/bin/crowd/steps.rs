@@ -15,7 +15,7 @@ static STEPS: AtomicU32 = AtomicU32::new(0);
 static STATUS: AtomicU64 = AtomicU64::new(0);
 static PLACES: AtomicU64 = AtomicU64::new(0);
 
-/// CPUID, OUT, RDMSR and their neighbours: each one ends in a debug exception that says why.
+/// CPUID, OUT, RDMSR and their neighbours: each one ends in a debug exception that reports its cause.
 pub fn each_instruction_is_one(_cpus: usize) -> Result<(), Wrong> {
     hook(DEBUG, |rip| {
         STEPS.fetch_add(1, Ordering::Relaxed);

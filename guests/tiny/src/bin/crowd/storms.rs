@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPUs that are taken offline and online, at any moment, and more interrupts than anybody can take.
+//! CPUs that are taken offline and online, at any moment, and more interrupts than any CPU can take.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use tiny::interrupts::count_of;
@@ -15,9 +15,8 @@ const LAST: u8 = 0x53;
 const SHORTHAND_OTHERS: u32 = 3 << 18;
 const ROUNDS: u64 = 2_000;
 
-/// INIT stops a CPU: interrupts and NMIs to it are nobody's, and the next start-up interrupt starts it,
-/// once.
-pub fn who_is_off_hears_nothing(cpus: usize) -> Result<(), Wrong> {
+/// INIT stops a CPU: interrupts and NMIs to it are lost, and the next start-up interrupt starts it, once.
+pub fn a_stopped_cpu_receives_nothing(cpus: usize) -> Result<(), Wrong> {
     for at in 1..cpus {
         let starts = smp::starts(at);
         let before = [VECTOR, NON_MASKABLE].map(|vector| count_of(at, vector));
@@ -39,7 +38,7 @@ pub fn who_is_off_hears_nothing(cpus: usize) -> Result<(), Wrong> {
 }
 
 /// A start-up interrupt to a CPU that runs changes nothing.
-pub fn who_runs_heeds_no_startup(cpus: usize) -> Result<(), Wrong> {
+pub fn a_running_cpu_ignores_startup(cpus: usize) -> Result<(), Wrong> {
     for at in 1..cpus {
         let starts = smp::starts(at);
         (0..10).for_each(|_| smp::send_startup(at));

@@ -4,7 +4,7 @@
 
 use core::ops::Range;
 
-/// Where a PC's firmware leaves the root pointer, 16-byte aligned.
+/// The range in which a PC's firmware leaves the root pointer, 16-byte aligned.
 const ROOT_AREA: Range<u64> = 0xe_0000..0x10_0000;
 const ROOT_SIGNATURE: [u32; 2] = [u32::from_le_bytes(*b"RSD "), u32::from_le_bytes(*b"PTR ")];
 const MCFG: u32 = u32::from_le_bytes(*b"MCFG");

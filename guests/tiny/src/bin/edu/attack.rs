@@ -24,7 +24,7 @@ const MESSAGES: Range<u64> = MESSAGE_ADDRESS..MESSAGE_ADDRESS + 0x10_0000;
 const FORGED_VECTOR: u8 = 0x58;
 const AFTERWARDS_MS: u32 = 50;
 
-/// What a read gave.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     /// The device's buffer is as it was.

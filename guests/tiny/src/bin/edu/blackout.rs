@@ -36,7 +36,7 @@ struct End {
     away: u64,
 }
 
-/// There and back again, for ever (or `rounds=` times), with an interrupt at each end. A line for each round tells of
+/// There and back again, for ever (or `rounds=` times), with an interrupt at each end. A line for each round reports
 /// the transfer of the two that ended unseen for longer.
 pub fn blackout(request: &Request<'_>) -> Result<(), Wrong> {
     interrupts::use_messages(request.edu.function)?;

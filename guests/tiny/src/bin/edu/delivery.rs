@@ -18,7 +18,7 @@ const AFTERWARDS_MS: u32 = 100;
 const LONG_FACTORIAL: u32 = 100_000;
 /// Ticks that another CPU waits before it raises, so that the first one sleeps.
 const BEFORE_RAISING: u64 = 1_000_000;
-/// Ticks of an interrupt whose beginning is unknown.
+/// Ticks of an interrupt with an unknown beginning.
 const NO_TIME: u64 = 0;
 
 /// By message.

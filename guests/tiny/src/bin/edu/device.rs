@@ -11,7 +11,7 @@ use crate::config::{BAR, BUS_MASTER, Function, IDENTITY, MEMORY};
 
 /// Device 11e8 of vendor 1234.
 const EDU: u32 = 0x11e8_1234;
-/// Where its range is put if nobody has placed it: in the PCI hole of Baton's guests and of QEMU's q35.
+/// The address of its range if no firmware has placed it: in the PCI hole of Baton's guests and of QEMU's q35.
 const OWN_PLACE: u32 = 0xc800_0000;
 const RANGE_BYTES: u32 = 1 << 20;
 /// Low bits of a base address register of memory.
@@ -87,7 +87,7 @@ pub fn read_dma(register: Dma) -> u64 {
 /// Writes a register of the DMA engine.
 pub fn write_dma(register: Dma, value: u64) {
     let address = REGISTERS.load(Ordering::Relaxed) + register as u64;
-    // SAFETY: as read_dma. What the device then does to memory is the caller's wish.
+    // SAFETY: as read_dma. The caller chooses what the device then does to memory.
     unsafe { (address as *mut u64).write_volatile(value) };
 }
 
@@ -100,7 +100,7 @@ pub struct Edu {
     pub address: u32,
 }
 
-/// Finds the device on a bus, places its range if nobody has, and lets it decode and reach memory.
+/// Finds the device on a bus, places its range if no firmware has, and lets it decode and reach memory.
 pub fn start(bus: u8) -> Result<Edu, Wrong> {
     let found = Function::find(bus, EDU);
     let function = found.ok_or(Wrong::new("edu on bus", bus.into(), 0))?;

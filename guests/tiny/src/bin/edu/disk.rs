@@ -14,7 +14,7 @@ use crate::request::Request;
 
 /// Device and vendor identifier of QEMU's disk.
 const DISK: u32 = 0x0010_1b36;
-/// Where its registers are put: free in the PCI hole of QEMU's q35 and of Baton's guests.
+/// The address of its registers: free in the PCI hole of QEMU's q35 and of Baton's guests.
 const PLACE: u32 = 0xca00_0000;
 const CONFIGURATION: u64 = 0x14;
 const STATUS: u64 = 0x1c;
@@ -28,7 +28,7 @@ const READY: u32 = 1;
 const QUEUES: u32 = 31 << 16 | 31;
 const QUEUE_BYTES: u64 = 4096;
 /// The time in which a function may not be accessed after its reset, and after which one is given up.
-const SETTLE_MS: u32 = 100;
+const RESET_DELAY_MS: u32 = 100;
 const LIMIT_MS: u32 = 5_000;
 /// Resets unless stated otherwise.
 const ROUNDS: u64 = 20;
@@ -48,7 +48,7 @@ pub fn resets(request: &Request<'_>) -> Result<(), Wrong> {
         if options::value(request.command_line, "expect") == Some("gone") {
             return stays_away(disk);
         }
-        pause(SETTLE_MS);
+        pause(RESET_DELAY_MS);
         wait(Waiting::Halted, LIMIT_MS, || disk.read(IDENTITY) != u32::MAX);
         expect("identity after reset", round, disk.read(IDENTITY).into(), DISK.into())?;
         longest_ms = longest_ms.max((periods() - began) * PERIOD_MS);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A network card that is told to fetch packets' descriptors where the guest has no memory, over and over: `edu` itself
-//! takes 100 ms for each transfer. The card is an Intel 82574L (its datasheet, revision 3.4, section 10.2.6).
+//! A network card that is programmed to fetch packets' descriptors where the guest has no memory, over and over: `edu`
+//! itself takes 100 ms for each transfer. The card is an Intel 82574L (its datasheet, revision 3.4, section 10.2.6).
 
 use tiny::answers::{Wrong, expect, expect_that};
 use tiny::{cpu, print};
@@ -11,7 +11,7 @@ use crate::request::Request;
 
 /// Device and vendor identifier.
 const CARD: u32 = 0x10d3_8086;
-/// Where its registers are put: free in the PCI hole of QEMU's q35 and of Baton's guests.
+/// The address of its registers: free in the PCI hole of QEMU's q35 and of Baton's guests.
 const PLACE: u32 = 0xca00_0000;
 const STATUS: u64 = 0x8;
 const TRANSMIT_CONTROL: u64 = 0x400;

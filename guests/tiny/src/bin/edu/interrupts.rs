@@ -24,7 +24,7 @@ const MSI_ENABLE: u32 = 1 << 16;
 const MSI_WIDE: u32 = 1 << 23;
 /// The vectors that are enabled, as a power of two.
 const MSI_MULTIPLE: u32 = 0b111 << 20;
-/// Where messages are interrupts (Intel SDM vol. 3, section 11.11.1).
+/// The address at which messages are interrupts (Intel SDM vol. 3, section 11.11.1).
 pub const MESSAGE_ADDRESS: u64 = 0xfee0_0000;
 
 const IOAPIC_SELECT: u64 = 0xfec0_0000;

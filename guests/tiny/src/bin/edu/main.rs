@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Drives QEMU's device `edu` (docs/specs/edu.rst), which interrupts and does DMA wherever it is told.
+//! Drives QEMU's device `edu` (docs/specs/edu.rst), which interrupts and does DMA to any address that is programmed.
 //!
 //! The command line names what to do (`do=check,msi`); each prints `edu: NAME: ok`, or `edu: NAME: WRONG` and what came
 //! instead. The device is on bus 0, or on `bus=NUMBER`. It runs on a bare machine too.

@@ -13,7 +13,7 @@ use crate::interrupts::{MESSAGE_ADDRESS, MESSAGE_VECTOR, came, own_address, set_
 use crate::request::Request;
 use crate::transfer::{NEEDED, SINK, read, write};
 
-/// Own memory; identifiers that nobody has, and everybody's; the I/O APIC; the ends of memory below and above 4 GiB.
+/// Own memory; identifiers that no CPU has, and that of all; the I/O APIC; the ends of memory below and above 4 GiB.
 const ADDRESSES: [u64; 7] =
     [SINK, MESSAGE_ADDRESS | 0x7f << 12, MESSAGE_ADDRESS | 0xff << 12, 0xfec0_0000, 0, 0xffff_fffc, !3];
 /// Delivery modes unless `modes=` lists others: fixed, lowest priority, NMI. The others, SMI (2), INIT (5) and external

@@ -18,7 +18,7 @@ const RANGE_BYTES: u64 = 1 << 20;
 const IOAPIC: u64 = 0xfec0_0000;
 /// Own memory, the program's own and the vectors below it, the interrupt controllers, the two ends of 4 GiB.
 const PLACES: [u64; 6] = [OWN_MEMORY, 0x10_0000, IOAPIC, apic::PAGE, 0xfff0_0000, 0];
-/// Where it is moved to in storms: free in the PCI hole of QEMU's q35 and of Baton's guests.
+/// The address to which it is moved in storms: free in the PCI hole of QEMU's q35 and of Baton's guests.
 const HOLE: u64 = 0xc900_0000;
 const PLACES_IN_HOLE: u64 = 16;
 /// Rounds of a storm unless stated otherwise.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the command line asks for.
+//! The task that the command line asks for.
 
 use tiny::{options, timing};
 

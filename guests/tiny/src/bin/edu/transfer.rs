@@ -89,7 +89,7 @@ pub fn once(_: &Request<'_>) -> Result<(), Wrong> {
 pub struct Counts {
     /// Transfers that were started.
     pub transfers: u32,
-    /// Transfers whose interrupt did not come.
+    /// Transfers without an interrupt.
     pub lost: u32,
     /// Interrupts too many.
     pub double: u32,

@@ -7,7 +7,7 @@ use tiny::interrupts::{TIMED_RAN, TIMED_VECTOR, install_timed};
 use tiny::timing::{absent, row, row_of};
 use tiny::{apic, console, cpu, print};
 
-/// A port that is nobody's: writes vanish.
+/// A port without a device: writes vanish.
 const UNCLAIMED_PORT: u16 = 0x80;
 const IOAPIC_SELECT: u64 = 0xfec0_0000;
 const IOAPIC_WINDOW: u64 = 0xfec0_0010;
@@ -57,7 +57,7 @@ fn self_ipi(repetitions: usize) -> bool {
         lost += u32::from(!ran);
     });
     cpu::interrupts_off();
-    told_if_lost("self_ipi", lost)
+    report_lost("self_ipi", lost)
 }
 
 /// From the moment the timer was set for to the first instruction after HLT and the handler.
@@ -78,10 +78,10 @@ fn hlt_wake(repetitions: usize) -> bool {
         lost += u32::from(TIMED_RAN.load(Ordering::Relaxed) == 0);
         now.saturating_sub(deadline)
     });
-    told_if_lost("hlt_wake", lost)
+    report_lost("hlt_wake", lost)
 }
 
-fn told_if_lost(name: &str, lost: u32) -> bool {
+fn report_lost(name: &str, lost: u32) -> bool {
     if lost != 0 {
         print!("exits: {name} WRONG: {lost} interrupts never came\n");
     }

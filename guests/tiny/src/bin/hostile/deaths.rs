@@ -6,7 +6,7 @@ use core::hint::spin_loop;
 use tiny::answers::Wrong;
 use tiny::{cpu, interrupts, user};
 
-/// An exception without a table to look its handler up in, nor the next one's: shutdown.
+/// An exception without a table that has its handler, nor the next one's: shutdown.
 pub fn triple_fault() -> Result<(), Wrong> {
     interrupts::load(0, 0);
     // SAFETY: does not come back.
@@ -32,7 +32,7 @@ pub fn debug_exceptions_without_end() -> Result<(), Wrong> {
     Err(Wrong::new("debug exceptions", DEBUG.into(), 0))
 }
 
-/// Takes its whole time for ever, and hears no interrupt.
+/// Takes its whole time for ever, with interrupts masked.
 pub fn hang_with_interrupts_off() -> Result<(), Wrong> {
     cpu::interrupts_off();
     loop {

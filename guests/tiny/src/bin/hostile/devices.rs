@@ -182,7 +182,7 @@ pub fn apic_storm() -> Result<(), Wrong> {
     })
 }
 
-/// Vectors 0 to 15 are refused, and the error status register says so (Intel SDM vol. 3, section 11.5.3).
+/// Vectors 0 to 15 are refused, and the error status register reports it (Intel SDM vol. 3, section 11.5.3).
 fn illegal_vectors() -> Result<(), Wrong> {
     const SEND_ILLEGAL_VECTOR: u32 = 1 << 5;
     (0..16).for_each(apic::send_self);

@@ -40,7 +40,7 @@ fn read_all_widths(address: u64) -> Result<(), Wrong> {
     expect("quad word at", address, quad, u64::MAX)
 }
 
-/// Entries of junk: with reserved bits set the walk ends in a page fault that says so; not present, in one that
+/// Entries of junk: with reserved bits set the walk ends in a page fault that reports them; not present, in one that
 /// does not.
 pub fn own_tables() -> Result<(), Wrong> {
     const RESERVED_BITS: u64 = 0x1f << 13; // of a large page's address

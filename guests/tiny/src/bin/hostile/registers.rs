@@ -5,8 +5,8 @@ use tiny::answers::{Wrong, expect_exception};
 use tiny::attempt::{GENERAL_PROTECTION, INVALID_OPCODE};
 use tiny::cpu;
 
-/// The ends of the ranges that are numbered, numbers nobody gave away, SVM's VM_CR, IGNNE and VM_HSAVE_PA, VMX's
-/// control and capability registers.
+/// The ends of the ranges that are numbered, unassigned numbers, SVM's VM_CR, IGNNE and VM_HSAVE_PA, VMX's control and
+/// capability registers.
 const UNKNOWN_MSRS: [u32; 12] = [
     0x0000_1fff,
     0x0000_2000,

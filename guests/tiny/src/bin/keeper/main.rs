@@ -2,7 +2,7 @@
 //! Watches what is a guest's alone: its registers and its memory.
 //!
 //! The command line names what to do, in this order (`do=fresh,stain`); each prints `keeper: NAME: ok`, or `keeper:
-//! NAME: WRONG` and what is not as it should be. The patterns follow from `seed=NUMBER`, so that whose they are can be
+//! NAME: WRONG` and what is not as it should be. The patterns follow from `seed=NUMBER`, so that their owner can be
 //! reported.
 #![no_std]
 #![no_main]

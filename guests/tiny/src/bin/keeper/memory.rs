@@ -8,7 +8,7 @@ use tiny::boot::free_memory;
 /// Bytes checked, or marked, at once.
 const STEP: usize = 8;
 
-/// Memory that nobody has used is zero.
+/// Unused memory is zero.
 pub fn is_fresh() -> Result<(), Wrong> {
     let free = free_memory();
     if free.is_empty() {
@@ -28,8 +28,8 @@ pub fn stain_part(seed: u64, part: Range<u64>) {
     part.step_by(STEP).for_each(|address| write(address, (seed + 1) << 32 | address));
 }
 
-/// Returns whether so many words from `at` on still hold the mark; where to look next. It begins again at the end of
-/// the part.
+/// Returns whether so many words from `at` on still hold the mark, and where to check next. It begins again at the end
+/// of the part.
 pub fn holds(seed: u64, part: &Range<u64>, at: u64, words: u64) -> Result<u64, Wrong> {
     let end = part.end.min(at + words * STEP as u64);
     for address in (at..end).step_by(STEP) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All CPUs look without a pause at what no pause may change: memory, the clock, a timer; and at how long they
-//! were away.
+//! All CPUs check continuously what no pause may change: memory, the clock, a timer. They measure how long they were
+//! away.
 
 use core::hint::spin_loop;
 use core::ops::Range;
@@ -86,7 +86,7 @@ impl Watcher {
         cpu::interrupts_on();
         let mut result = Ok(());
         while result.is_ok() && !IS_WRONG.load(Ordering::Acquire) {
-            result = self.look();
+            result = self.check();
             // An emulator that has CPUs take turns goes on with the next.
             spin_loop();
         }
@@ -94,17 +94,17 @@ impl Watcher {
         result
     }
 
-    fn look(&mut self) -> Result<(), Wrong> {
+    fn check(&mut self) -> Result<(), Wrong> {
         self.read_clock()?;
         self.at = memory::holds(SEED.load(Ordering::Relaxed), &self.memory, self.at, WORDS)?;
         self.check_timer()?;
         if self.cpu == 0 && self.last > self.next_line {
-            self.tell();
+            self.report();
         }
         Ok(())
     }
 
-    /// The clock never goes back, whichever CPU looks.
+    /// The clock never goes back, whichever CPU reads it.
     fn read_clock(&mut self) -> Result<(), Wrong> {
         let seen = LATEST.load(Ordering::Acquire);
         let now = ticks();
@@ -139,7 +139,7 @@ impl Watcher {
         write_msr(apic::TSC_DEADLINE_MSR, self.deadline);
     }
 
-    fn tell(&mut self) {
+    fn report(&mut self) {
         self.lines += 1;
         print!("keeper: watch: {}:", self.lines);
         for away in AWAY.iter().take(CPUS.load(Ordering::Relaxed) as usize) {

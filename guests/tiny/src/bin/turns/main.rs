@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Times how a CPU passes from one vCPU to another, and how much of it each has.
 //!
-//! `do=switch`: two CPUs of one guest, which the host is to run on one of its own, write down the time without a
-//! pause; who finds that the other has written meanwhile has just got the CPU. A sample is the time from the last
+//! `do=switch`: two CPUs of one guest, which the host is to run on one of its own, write down the time without a pause;
+//! the one that finds that the other has written meanwhile has just got the CPU. A sample is the time from the last
 //! word of the one to the first of the other:
 //!
 //! ```text
@@ -37,7 +37,7 @@ fn main(command_line: &str) -> Verdict {
         }
         Some("share") => share::measure(options::number(command_line, "seconds").unwrap_or(2)),
         _ => {
-            print!("turns: say do=switch or do=share\n");
+            print!("turns: use do=switch or do=share\n");
             false
         }
     };

@@ -2,7 +2,7 @@
 //! A guest's share of a CPU, second by second of the wall clock.
 //!
 //! The wall clock is KVM's (Linux Documentation/virt/kvm/x86/msr.rst): the time at which the guest's time stamp counter
-//! was zero, asked for once, and the counter's rate from CPUID leaf 4000_0010h, so that looking at it is no exit.
+//! was zero, asked for once, and the counter's rate from CPUID leaf 4000_0010h, so that reading it is no exit.
 
 use core::arch::x86_64::_rdtsc;
 use core::hint::black_box;
@@ -16,8 +16,8 @@ const NANOSECONDS: u128 = 1_000_000_000;
 const ROOM: usize = 16;
 /// Steps of one round of work.
 const STEPS: u64 = 64;
-/// Rounds between two signs of life. Who only checks the clock is taken for a kernel that waits for ever in a delay
-/// loop, and gets less than its share; an access to a port, here one that is nobody's, distinguishes the two.
+/// Rounds between two signs of life. A guest that only reads the clock is taken for a kernel that waits for ever in a
+/// delay loop, and gets less than its share; an access to a port, here one without a device, distinguishes the two.
 const ROUNDS_BETWEEN_SIGNS: u64 = 1024;
 const SIGN_OF_LIFE: u16 = 0x80;
 

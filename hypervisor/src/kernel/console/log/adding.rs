@@ -5,7 +5,7 @@ use klog::{Copied, Cursor, Reach, Ring, Step};
 use units::PhysRange;
 
 use super::rings::{EARLY, Placed, RING, clock, copy, has_ring};
-use super::{drain, heritage};
+use super::{drain, predecessor};
 use crate::arch::memory as frames;
 use crate::kernel::inherited;
 
@@ -24,7 +24,7 @@ pub fn add_ring(index: u32, bytes: u64) {
     };
     match Ring::new(words, index, clock()) {
         Ok(ring) => {
-            heritage::take_over(&ring);
+            predecessor::take_over(&ring);
             let mut cursor = Cursor::start();
             if index == 0 {
                 take_over(&ring, &mut cursor);
@@ -33,7 +33,7 @@ pub fn add_ring(index: u32, bytes: u64) {
             let range = PhysRange::from_start(start, bytes).unwrap_or_default();
             let placed = place.call_once(|| Placed { ring, range });
             if index == 0 {
-                // What an NMI may have logged meanwhile.
+                // Records that an NMI may have logged meanwhile.
                 take_over(&placed.ring, &mut cursor);
             }
         }

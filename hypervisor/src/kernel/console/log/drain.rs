@@ -20,7 +20,7 @@ cpu_local! {
     static PRINTED: AtomicU64 = AtomicU64::new(0);
 }
 
-/// Nothing that `ring` holds now is to be printed. Called before anybody reads it.
+/// Marks all records in `ring` as printed. Called before the ring has a reader.
 pub fn begin_with(ring: &Ring<'_>) {
     if let Some(printed) = PRINTED.of(ring.cpu()) {
         printed.store(Cursor::newest(ring).to_word(), Ordering::Relaxed);
@@ -35,7 +35,8 @@ pub fn follow_move(ring: &Ring<'_>) {
     printed.store(Cursor::at(ring, sequence).to_word(), Ordering::Relaxed);
 }
 
-/// A reader of the whole log: lines in the order of their time stamps. What was lost is a line of its own.
+/// A reader of the whole log: lines in the order of their time stamps. Lost records are reported in a line of their
+/// own.
 pub struct Drain {
     merge: Merge<CpuCursors>,
     copied: Copied,
@@ -59,7 +60,7 @@ impl Drain {
     pub fn next_line(&mut self, line: &mut [u8]) -> Option<usize> {
         let found = self.merge.next(ring, self.reach, &mut self.copied)?;
         let mut into = Line { bytes: line, used: 0 };
-        // What does not fit is cut, and that is all that can go wrong.
+        // Text that does not fit is cut, and that is all that can go wrong.
         let _ = match found {
             Merged::Lost { ring, records } => write!(into, "cpu{ring}: … {records} records lost\r\n"),
             Merged::Record { ring: index } => match ring(index) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A reader of the log for somebody who takes records with their numbers, and counts what is missing by them.
+//! A reader of the log for a client that takes records with their numbers, and counts missing ones by them.
 
 use alloc::vec::Vec;
 

@@ -6,11 +6,11 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use klog::{Level, Ring};
 
 use super::super::output;
-use super::heritage;
+use super::predecessor;
 use super::rings::{EARLY, EARLY_MEMORY, clock, write};
 use crate::arch::percpu::{BOOT_CPU, PerCpu, wake};
 
-/// Somebody on the control channel wants what is new.
+/// A client on the control channel follows the log.
 static HAS_FOLLOWER: AtomicBool = AtomicBool::new(false);
 /// Something was logged that the follower's CPU has not been informed of.
 static HAS_NEWS: AtomicBool = AtomicBool::new(false);
@@ -23,7 +23,7 @@ static LOGGER: Logger = Logger;
 pub fn start(level: Level) {
     EARLY.call_once(|| match Ring::new(&EARLY_MEMORY, 0, clock()) {
         Ok(ring) => {
-            heritage::count_on(&ring);
+            predecessor::count_on(&ring);
             ring
         }
         Err(error) => unreachable!("{error}"),
@@ -38,8 +38,8 @@ pub fn set_followed(is_followed: bool) {
     HAS_FOLLOWER.store(is_followed, Ordering::Relaxed);
 }
 
-/// From each CPU's loop: the one that serves followers learns of what others have logged.
-pub fn tell_follower(me: &PerCpu) {
+/// Wakes the CPU that serves followers, if other CPUs have logged. From each CPU's loop.
+pub fn notify_follower(me: &PerCpu) {
     if HAS_NEWS.load(Ordering::Relaxed) {
         HAS_NEWS.store(false, Ordering::Relaxed);
         if me.index != BOOT_CPU {

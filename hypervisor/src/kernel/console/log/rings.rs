@@ -89,7 +89,7 @@ pub fn has_ring(index: u32) -> bool {
 }
 
 /// Logs how much memory the log has.
-pub fn tell_memory() {
+pub fn log_memory() {
     let bytes = memory().map(PhysRange::bytes).sum();
     log::debug!("log: {} in {} rings", ByteSize(bytes), memory().count());
 }

@@ -97,7 +97,7 @@ impl Builder for Building<'_> {
 
     fn pause(&mut self, guest: usize, run: &Self::Run) {
         run.begin_paused();
-        self.guests[guest].frozen.put(run.clone());
+        self.guests[guest].frozen.hold(run.clone());
     }
 
     fn hold(&mut self, guest: usize) {

@@ -39,7 +39,7 @@ impl Way<'_> {
         self.outbound.next(&self.blackout.blackout, self.blackout.takeover(), &self.machine)
     }
 
-    /// This CPU has saved its guests, or could not.
+    /// Notes whether this CPU has saved its guests.
     pub fn saved(&mut self, saved: &Result<(), String>) {
         if let Err(why) = saved
             && self.blackout.staged.is_some()

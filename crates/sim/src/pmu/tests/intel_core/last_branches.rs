@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Branches: whose, which, and in which order.
+//! Branch records: their user, their kinds, and their order.
 
 use super::*;
 

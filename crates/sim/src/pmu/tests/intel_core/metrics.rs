@@ -33,7 +33,7 @@ fn shares_that_a_guest_puts_back_go_on_from_there() {
 }
 
 #[test]
-fn slots_that_overflow_are_told() {
+fn slots_that_overflow_are_reported() {
     let mut guest = Guest::new(&core(), 0, 0);
     guest.driver.switch_in(CounterSet(!0));
     guest.writes(&[(FIXED_CONTROL, 0xb000), (SLOTS, MASK - 9), (METRICS, 0), (CONTROL, 1 << 35 | 1 << 48)]);

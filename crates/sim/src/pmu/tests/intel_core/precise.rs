@@ -9,7 +9,7 @@ fn an_overflow_writes_a_record_and_interrupts_when_the_buffer_is_nearly_full() {
     let mut guest = Guest::sampling(&core, 1024, 96, 100);
     guest.cycles(250, 0x11);
     assert_eq!((guest.records(), guest.interrupts), (vec![0x11, 0x11], 0));
-    assert_eq!(guest.driver.read(COUNTER), Ok(MASK + 1 - 50), "it has begun again where its memory says");
+    assert_eq!(guest.driver.read(COUNTER), Ok(MASK + 1 - 50), "it has begun again at the value in its memory");
     assert_eq!(guest.driver.read(STATUS), Ok(0), "an overflow that writes a record is no more than that");
     guest.cycles(50, 0x22);
     assert_eq!((guest.records(), guest.interrupts), (vec![0x11, 0x11, 0x22], 1));
@@ -44,7 +44,7 @@ fn a_full_buffer_takes_no_more_and_nothing_goes_beyond_it() {
 }
 
 #[test]
-fn a_hostile_area_harms_nobody_else() {
+fn a_hostile_area_harms_no_other_user() {
     let far = u64::MAX - 7;
     let areas: [(u64, &[(u64, u64)]); 6] = [
         (0xffff_ffff_ffff_fff8, &[]),
@@ -100,5 +100,5 @@ fn an_event_moves_to_its_own_counter_when_it_is_to_write_records() {
     guest.writes(&[(PEBS_ENABLE, 2)]);
     guest.driver.switch_in(CounterSet(!0));
     guest.cycles(10, 0x33);
-    assert_eq!((guest.index(), guest.memory.0[&(BUFFER + 48)]), (64, 2), "also if it is told while it is away");
+    assert_eq!((guest.index(), guest.memory.0[&(BUFFER + 48)]), (64, 2), "also if it is notified while it is away");
 }

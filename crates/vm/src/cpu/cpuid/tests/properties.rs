@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whatever the host and the guest say, the table answers, and shows nothing that the policy hides.
+//! For every host and guest, the table answers, and shows nothing that the policy hides.
 
 use proptest::prelude::*;
 
 use crate::cpu::cpuid::features::{self, Feature, Show};
 use crate::cpu::cpuid::{CpuidConfig, CpuidResult, CpuidTable, CpuidView};
 
-/// A host whose leaves are noise, the same noise each time.
+/// A host with noise in its leaves, the same noise each time.
 fn noise(seed: u64) -> impl Fn(u32, u32) -> CpuidResult {
     move |leaf, subleaf| {
         let mixed = |lane: u64| {

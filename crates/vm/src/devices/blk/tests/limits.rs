@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::*;
 
-/// What goes at once after a pause.
+/// Requests that are sent at once after a pause.
 const BURST_REQUESTS: usize = 4;
 const BURST_BYTES: u64 = 128 << 10;
 const READ_BYTES: u32 = 2048;
@@ -17,7 +17,7 @@ impl World {
 
     /// Answers that have come, none of them a failure.
     fn done(&mut self) -> usize {
-        self.settle();
+        self.run_until_idle();
         let answers = self.answers();
         assert!(answers.iter().all(|(_, status, _)| *status == 0), "{answers:?}");
         answers.len()

@@ -75,7 +75,7 @@ proptest! {
         }
         for _ in 0..5 {
             world.now_ns += SECOND_NS;
-            world.settle();
+            world.run_until_idle();
             collect(&mut world, &mut flying, &mut known);
         }
         prop_assert!(flying.is_empty());

@@ -33,11 +33,11 @@ fn section_5_2_6_data_is_written_and_read() {
     let mut world = World::up(config());
     let data: Vec<u8> = (0..2048u32).map(|byte| (byte / 3) as u8).collect();
     let written = world.ask(OUT, 7, &data, 0);
-    world.settle();
+    world.run_until_idle();
     assert_eq!(world.answers(), [(written, 0, Vec::new())]);
     assert_eq!(world.server.stable[7 * 512..][..2048], data);
     let read = world.ask(IN, 7, b"", 2048);
-    world.settle();
+    world.run_until_idle();
     assert_eq!(world.answers(), [(read, 0, data)]);
     assert!(!world.driver.interrupts().is_empty());
 }
@@ -144,7 +144,7 @@ fn a_chain_that_changes_in_flight_is_its_drivers_fault() {
     let next = world.driver.memory(16 * u64::from(head) + 14, 2);
     let behind = u64::from(u16::from_le_bytes([next[0], next[1]]));
     world.driver.set_memory(16 * behind + 8, &100u32.to_le_bytes());
-    world.settle();
+    world.run_until_idle();
     assert_eq!((world.driver.status() & 0x40, world.answers()), (0x40, Vec::new()));
 }
 
@@ -156,9 +156,9 @@ fn a_reset_under_way_takes_requests_with_it() {
     assert_eq!(world.server.received.len(), 1);
     let offered = world.driver.offered();
     world.driver.start(offered);
-    world.settle();
+    world.run_until_idle();
     assert_eq!((world.answers(), world.server.connections), (Vec::new(), 2));
     let read = world.ask(IN, 0, b"", 512);
-    world.settle();
+    world.run_until_idle();
     assert_eq!(world.answers()[0].0, read);
 }

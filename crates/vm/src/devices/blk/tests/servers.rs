@@ -48,7 +48,7 @@ fn a_server_that_restarts_is_only_late() {
     assert_eq!(world.answers(), []);
     world.server.is_listening = true;
     world.now_ns += SECOND_NS;
-    world.settle();
+    world.run_until_idle();
     assert_eq!((world.answers(), world.server.stable[0]), ([(written, 0, Vec::new())].to_vec(), 1));
 }
 
@@ -79,7 +79,7 @@ fn requests_in_flight_go_on_in_another_image() {
             world.server.disconnect();
         }
         assert_eq!(world.sectors(), 2048);
-        world.settle();
+        world.run_until_idle();
         assert_eq!(world.answers(), [(written, 0, Vec::new()), (read, 0, std::vec![0; 1024])]);
         assert_eq!(world.server.connections, if is_connected { 1 } else { 2 });
     }
@@ -95,7 +95,7 @@ fn acknowledged_writes_go_on_in_another_image() {
     world.work();
     world.now_ns += SECOND_NS;
     world.ask(IN, 0, b"", 512);
-    world.settle();
+    world.run_until_idle();
     assert_eq!(world.answers()[0].2, [1; 512]);
 }
 

@@ -16,7 +16,7 @@ fn port_of_request(socket: &mut Socket) -> u32 {
 }
 
 #[test]
-fn a_connection_s_port_is_new_and_tells_which_stream_it_is() {
+fn a_connection_s_port_is_new_and_identifies_its_stream() {
     for seed in [0, 7, u32::MAX, (1 << 20) - 1] {
         for number in [0, 3, 255] {
             let mut socket = Socket::new(SERVER, number, 256, seed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest is shown of a physical function, as plain data: the next image builds the same function from it without
-//! an access to the hardware.
+//! The function that a guest is shown of a physical one, as plain data: the next image builds the same function from it
+//! without an access to the hardware.
 
 use arrayvec::ArrayVec;
 
@@ -9,7 +9,7 @@ use super::virtio::{self, Registers, Structures};
 use crate::devices::pci::bar::{BARS, Bar, Space};
 use crate::devices::pci::msix::MsixPlace;
 
-/// What is mapped is whole pages.
+/// Ranges are mapped by whole pages.
 pub(super) const PAGE: u64 = 4096;
 /// Most pieces of a range: MSI-X table and pending bits cut it into three.
 const MOST_PIECES: usize = 3;
@@ -32,7 +32,7 @@ pub struct Identity {
 /// A range that the function decodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// What it is.
+    /// Its base address register.
     pub bar: Bar,
     /// Where the host has placed it.
     pub address: u64,
@@ -42,9 +42,9 @@ pub struct Range {
 /// configuration space but SR-IOV where it is approved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Description {
-    /// What it is.
+    /// Its identifiers and class.
     pub identity: Identity,
-    /// What it decodes, by base address register.
+    /// The ranges that it decodes, by base address register.
     pub ranges: [Option<Range>; BARS],
     /// MSI vectors, as a power of two.
     pub msi: Option<u8>,
@@ -104,7 +104,7 @@ impl Description {
         if is_apart { Ok(()) } else { Err(Reason::PendingInTable) }
     }
 
-    /// What is emulated in a range: from and to which offset the MSI-X table reaches, and the pending bits.
+    /// The emulated parts of a range: from and to which offset the MSI-X table reaches, and the pending bits.
     fn emulated(&self, bar: u8) -> impl Iterator<Item = (u64, u64)> + use<> {
         let place = self.msix;
         let table = place.filter(|place| place.bar == bar);
@@ -114,7 +114,7 @@ impl Description {
         table.into_iter().chain(pending)
     }
 
-    /// Returns whether an access may be forwarded: it is aligned, inside of the range, and apart from what is emulated.
+    /// Returns whether an access may be forwarded: it is aligned, inside of the range, and apart from emulated parts.
     pub(super) fn may_be_forwarded(&self, bar: u8, offset: u64, bytes: u64) -> bool {
         let Some(range) = self.range(bar) else { return false };
         let end = offset.saturating_add(bytes);

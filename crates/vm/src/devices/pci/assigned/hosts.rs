@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host does with a function: it has interrupted, been reset, or vanished. What the guest's CPUs get to know
-//! of it is in the outputs.
+//! The host's operations on a function: it has interrupted, been reset, or vanished. The outputs hold what the guest's
+//! CPUs are notified of.
 
 use alloc::vec::Vec;
 
@@ -65,7 +65,7 @@ impl<P: Physical> Endpoint<Assigned<P>> {
         AssignedFunction { device_number, ..self.parts().1.saved() }
     }
 
-    /// What the guest is shown of it.
+    /// Returns the description of the function that the guest is shown.
     pub fn description(&mut self) -> Description {
         self.parts().1.description
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What of a guest's writes to configuration space reaches the hardware.
+//! The bits of a guest's writes to configuration space that reach the hardware.
 
 use super::description::Description;
 use super::physical::Physical;
@@ -35,11 +35,11 @@ pub const PASSED: &[Passed] = &[
     Passed {
         register: COMMAND,
         bits: INTX_DISABLED,
-        reason: "a driver silences INTx by it; without a line it stays disabled",
+        reason: "a driver disables INTx by it; without a line it stays disabled",
     },
 ];
 
-/// Bits that are passed on, and what is always set.
+/// Bits that are passed on, and bits that are always set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Command {
     /// Bits that were last passed on.
@@ -61,15 +61,15 @@ impl Command {
         passed & !PASSED.iter().fold(0, |bits, passed| bits | passed.bits) == 0
     }
 
-    /// What the guest's command register asks for.
+    /// Returns the bits that the guest's command register asks for.
     pub(super) fn wanted(&self, function: &Function) -> u16 {
         let guests = u16::from_le_bytes([function.read(COMMAND as u8), function.read(COMMAND as u8 + 1)]);
-        let silent = if self.has_line { 0 } else { INTX_DISABLED };
-        guests & (MASTER | INTX_DISABLED) | silent
+        let disabled = if self.has_line { 0 } else { INTX_DISABLED };
+        guests & (MASTER | INTX_DISABLED) | disabled
     }
 
     /// Returns whether the function may not use its line.
-    pub(super) const fn is_silent(bits: u16) -> bool {
+    pub(super) const fn is_intx_disabled(bits: u16) -> bool {
         bits & INTX_DISABLED != 0
     }
 

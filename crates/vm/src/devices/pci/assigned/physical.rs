@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host does for a guest with a physical function. All of it is called while the function is locked.
+//! The host's work for a guest with a physical function. All of it is called while the function is locked.
 
 use ::pci::Bdf;
 use ::pci::sriov::enabling::Sizes;
@@ -17,7 +17,7 @@ pub struct HostIdentity {
     pub msix: u8,
 }
 
-/// What a physical function states of its virtual ones.
+/// The virtual functions that a physical function states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VirtualFunctions {
     /// Their device identifier.
@@ -111,8 +111,8 @@ pub trait Physical: Send {
     /// reaches them by [`read`](Self::read) and [`write`](Self::write).
     fn map(&mut self, piece: Piece) -> bool;
 
-    /// Takes back what was mapped. A vCPU that runs may reach it until it leaves the guest the next time, which it is
-    /// made to do at once.
+    /// Unmaps the pages that were mapped. A vCPU that runs may reach them until it leaves the guest the next time,
+    /// which it is made to do at once.
     fn unmap(&mut self, piece: Piece);
 
     /// Closes all interrupts that were open, and opens those named. Of MSI-X none is open yet.
@@ -121,7 +121,7 @@ pub trait Physical: Send {
     /// Opens an MSI-X vector, which the guest has unmasked for the first time since it has enabled MSI-X.
     fn open_vector(&mut self, vector: u16);
 
-    /// What the next image has to know of it.
+    /// The host's data of the function for the next image.
     fn identity(&self) -> HostIdentity;
 
     /// Where the host receives an open vector, or [`LINE`].
@@ -142,7 +142,7 @@ pub trait Physical: Send {
         let _ = number;
     }
 
-    /// What is known of its virtual functions.
+    /// The virtual functions, as far as they are known.
     fn virtual_functions(&self) -> VirtualFunctions {
         VirtualFunctions::default()
     }

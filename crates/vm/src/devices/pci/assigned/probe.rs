@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading a physical function before it is given to a guest. What it states is untrusted input.
+//! Reading a physical function before it is given to a guest. Its registers are untrusted input.
 
 use ::pci::Bdf;
 

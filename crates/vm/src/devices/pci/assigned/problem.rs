@@ -12,11 +12,11 @@ pub struct Problem {
     pub function: Bdf,
     /// The configuration register.
     pub register: u16,
-    /// What is wrong there.
+    /// The problem there.
     pub reason: Reason,
 }
 
-/// What is wrong with a register.
+/// A problem with a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// It reads as all ones: the function does not answer.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A physical function in the hand-over's words. What is read is untrusted input.
+//! A physical function in the hand-over's words. All of it is untrusted input when it is read.
 
 use handover::state::{AssignedFunction, assigned_flag as flag};
 use zerocopy::FromBytes as _;

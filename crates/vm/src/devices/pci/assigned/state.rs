@@ -16,7 +16,7 @@ use super::vectors::Vectors;
 use super::{Assigned, StateError};
 use crate::devices::piece;
 
-/// The SR-IOV capability, and what is known of the virtual functions.
+/// The SR-IOV capability, and the virtual functions as far as they are known.
 type SavedSriov = (GuestCapability, VirtualFunctions);
 
 /// A state that was read and can be.
@@ -82,7 +82,7 @@ impl<P: Physical> Assigned<P> {
         state::VirtualFunctions { device, control, number, sizes, zero: 0.into() }
     }
 
-    /// Reads what is saved of virtual functions, where the function may have any.
+    /// Reads the saved state of virtual functions, where the function may have any.
     fn read_virtual<'a>(&self, from: &'a [u8]) -> Result<(Option<SavedSriov>, &'a [u8]), StateError> {
         if self.sriov.is_none() {
             return Ok((None, from));

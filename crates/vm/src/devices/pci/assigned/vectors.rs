@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which interrupts of the hardware are open: those that the guest has asked for.
+//! The interrupts of the hardware that are open: those that the guest has asked for.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -25,7 +25,7 @@ impl Vectors {
         Self { interrupts: Interrupts::Off, opened: vec![0; usize::from(vectors).div_ceil(64)], vectors }
     }
 
-    /// Returns how a function may interrupt whose guest has configured it so.
+    /// Returns how a function may interrupt, as its guest has configured it.
     pub(super) fn wanted(function: &Function, may_use_line: bool) -> Interrupts {
         match function.messages() {
             Messages::MsiX => Interrupts::MsiX,
@@ -35,7 +35,7 @@ impl Vectors {
         }
     }
 
-    /// Opens what is wanted, with the MSI-X vectors that the guest does not mask.
+    /// Opens the wanted vectors, but for MSI-X vectors that the guest masks.
     pub(super) fn set(&mut self, wanted: Interrupts, function: &Function, physical: &mut impl Physical) {
         if wanted == self.interrupts {
             return;

@@ -137,7 +137,7 @@ fn absent_functions_and_buses_read_as_all_ones() {
 }
 
 #[test]
-fn without_the_enable_bit_the_data_ports_are_nobodys() {
+fn without_the_enable_bit_no_device_has_the_data_ports() {
     assert_eq!(Lab::new().read_port(4, DWORD), 0xffff_ffff);
 }
 

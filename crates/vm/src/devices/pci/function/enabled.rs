@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the guest has enabled of a function's interrupts.
+//! The interrupts of a function that the guest has enabled.
 
 use super::Function;
 use crate::devices::device::At;
@@ -23,7 +23,7 @@ impl Function {
         msix.is_some_and(|msix| msix.is_unmasked(vector))
     }
 
-    /// The vector whose entry in the MSI-X table an access is to.
+    /// The vector with the entry in the MSI-X table that is accessed.
     pub fn vector_at(&self, at: At) -> Option<u16> {
         self.msix.as_ref()?.vector_at(at)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is handed over.
+//! States that are handed over.
 
 use super::*;
 

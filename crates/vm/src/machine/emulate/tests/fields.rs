@@ -55,7 +55,7 @@ fn a_vector_store_that_must_be_aligned_is_refused_where_it_is_not() {
     access(&mut vcpu, &memory, Gpa(DEVICE.0 + 16), &mut Recorder::default()).unwrap();
 }
 
-/// Returns what a load of sevens leaves in a register of ones.
+/// Returns the register of ones after a load of sevens.
 fn loaded(code: &[u8]) -> ([u64; 4], VectorWrite) {
     let (mut vcpu, memory) = long_mode(code);
     let mut bus = Recorder { loads: 0x7777_7777_7777_7777, vectors: [[1; 4]; 16], ..Recorder::default() };
@@ -66,7 +66,7 @@ fn loaded(code: &[u8]) -> ([u64; 4], VectorWrite) {
 }
 
 #[test]
-fn loads_of_vectors_write_as_much_as_they_say() {
+fn loads_of_vectors_write_as_much_as_encoded() {
     const ALL: u64 = 0x7777_7777_7777_7777;
     use VectorWrite::{Clear, Keep, Whole};
     for (code, low, write) in [

@@ -96,7 +96,7 @@ impl GuestMemory for Contended {
     }
 }
 
-/// Returns what comes of the copy while an entry changes so many times, and how often an entry was to be marked.
+/// Returns the outcome of the copy while an entry changes so many times, and how often an entry was to be marked.
 fn contended(changes: u32) -> (Result<(), Refused>, Contended) {
     let (mut vcpu, memory) = copy(true);
     let decoded = decode(&vcpu, &memory, &mut Recent::default()).unwrap();

@@ -95,7 +95,7 @@ fn a_pointer_of_a_narrow_address_wraps_and_keeps_its_upper_half() {
     assert_eq!(vcpu.gprs[Gpr::Rdi as usize], 0, "a 32-bit result clears the upper half");
 }
 
-/// A vCPU with four levels of paging that map the first 2 MiB to itself, and its last two pages so as `entries` say.
+/// A vCPU with four levels of paging that map the first 2 MiB to itself, and its last two pages as in `entries`.
 pub(super) fn paged(code: &[u8], entries: [u64; 2]) -> (FakeVcpu, FakeMemory) {
     let memory = FakeMemory::new(0x20_0000);
     for (table, entry) in [(0x8000u64, 0x9007u64), (0x9000, 0xa007), (0xa000, 0xb007)] {

@@ -76,7 +76,7 @@ fn policies_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn a_cpuid_that_nobody_was_told_is_refused() {
+fn a_cpuid_that_no_guest_was_shown_is_refused() {
     let refused = |number, spoil: fn(&mut CpuidLeaf)| policy(|_, tail| leaf(tail, number, spoil));
     for spoil in [
         |leaf: &mut CpuidLeaf| leaf.leaf = 0x17.into(),

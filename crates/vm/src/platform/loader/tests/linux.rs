@@ -28,7 +28,7 @@ fn the_entry_state_is_64_bit_with_the_zero_page_in_rsi() {
 }
 
 #[test]
-fn the_descriptor_table_holds_what_the_segments_say() {
+fn the_descriptor_table_holds_the_segments() {
     let memory = memory(8);
     let state = load(&memory, &bzimage(), b"", &[]).unwrap();
     assert_eq!(u64_at(&memory, state.gdtr.base + 0x10), 0x00af_9b00_0000_ffff);
@@ -74,7 +74,7 @@ fn the_zero_page_carries_the_memory_map() {
 }
 
 #[test]
-fn a_kernel_of_protocol_2_12_is_not_told_where_the_rsdp_is() {
+fn a_kernel_of_protocol_2_12_is_not_given_the_rsdp() {
     let (memory, mut image) = (memory(8), bzimage());
     put(&mut image, 0x206, &0x020c_u16.to_le_bytes());
     load(&memory, &image, b"", &[]).unwrap();

@@ -151,7 +151,7 @@ fn a_function_that_came_has_a_line_until_it_goes() {
     assert_eq!((lab.physical(0, |p| p.unmasked), lab.sent()), (1, Vec::new()));
     raise(&mut lab, Raised::Line);
     assert!(lab.bus.unplug(Slot(8)));
-    assert_eq!(lab.bus.ioapic().lock().state().lines, 0, "nobody would lower it");
+    assert_eq!(lab.bus.ioapic().lock().state().lines, 0, "nothing would lower it");
     end(&mut lab, 0x50);
     assert_eq!((lab.physical(0, |p| p.unmasked), lab.sent()), (1, Vec::from([0x50])));
 }

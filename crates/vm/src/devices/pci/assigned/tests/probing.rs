@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is read of the hardware, and what is refused.
+//! Probing: the registers that are read of the hardware, and functions that are refused.
 
 use std::string::ToString;
 

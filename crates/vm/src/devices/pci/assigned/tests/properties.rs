@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whatever a guest does: the model panics where it reaches what it must not.
+//! Rules for every behaviour of a guest: the model panics where it reaches what it must not.
 
 use super::*;
 

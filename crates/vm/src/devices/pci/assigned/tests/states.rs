@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What of a function is handed over to the next image.
+//! The state of a function that is handed over to the next image.
 
 use std::vec;
 

@@ -90,7 +90,7 @@ fn more_than_leave_at_once_leave_one_after_the_other() {
 }
 
 #[test]
-fn without_msi_x_or_msi_nothing_is_sent_and_the_device_is_told() {
+fn without_msi_x_or_msi_nothing_is_sent_and_the_device_is_notified() {
     let mut lab = with_msix();
     lab.set_config(MSIX, 0);
     set(&mut lab, RAISE, 0);

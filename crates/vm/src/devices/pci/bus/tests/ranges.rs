@@ -78,9 +78,9 @@ fn of_two_functions_in_one_place_the_lower_slot_answers() {
 }
 
 proptest! {
-    /// Whatever the guest writes: what is found is inside of a range as the registers state it is.
+    /// For every write of the guest, a range that is found lies inside of a range as the registers state it.
     #[test]
-    fn what_decodes_is_what_the_registers_say(
+    fn what_decodes_is_what_the_registers_state(
         writes in prop::collection::vec((0u64..0x40, any::<u32>()), 0..24),
         address in any::<u64>(),
     ) {

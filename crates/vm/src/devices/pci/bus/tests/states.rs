@@ -95,7 +95,7 @@ fn a_state_of_another_machine_is_refused() {
 }
 
 #[test]
-fn a_register_byte_that_nobody_writes_is_compared_wherever_it_is() {
+fn a_read_only_register_byte_is_compared_wherever_it_is() {
     for byte in 0..256 {
         let mut states = saved(&Lab::with_probes(1));
         // Behind the slot and its padding.

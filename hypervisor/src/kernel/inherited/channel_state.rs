@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The control channel's conversation, from one image to the next.
+//! The control channel's state, from one image to the next.
 
 use handover::layout::{Control, control_flag};
 use handover::record::Record;
 use wire::Subscription;
 
-/// The control channel's conversation as the next image continues it.
+/// The control channel's state as the next image continues it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Conversation {
+pub struct ChannelState {
     /// The request that the next image answers.
     pub request: Option<u32>,
     /// The streams.
@@ -21,7 +21,7 @@ pub struct Conversation {
     pub line: Option<(u8, bool)>,
 }
 
-impl Conversation {
+impl ChannelState {
     /// The section that describes it; `events`: the number of the next event that is recorded.
     pub fn section(&self, events: u64) -> Control {
         let Subscription { log, events: has_events, consoles } = self.subscription;
@@ -45,15 +45,15 @@ impl Conversation {
     }
 }
 
-/// The conversation as the record has it.
-pub fn conversation(record: &Record<'_>) -> Conversation {
-    record.control.map_or_else(Conversation::default, conversation_of)
+/// Returns the channel's state as the record has it.
+pub fn channel_state(record: &Record<'_>) -> ChannelState {
+    record.control.map_or_else(ChannelState::default, channel_state_of)
 }
 
-/// The conversation that a section describes.
-pub fn conversation_of(control: Control) -> Conversation {
+/// Returns the channel's state that a section describes.
+pub fn channel_state_of(control: Control) -> ChannelState {
     let is_set = |flag| control.flags.get() & flag != 0;
-    Conversation {
+    ChannelState {
         request: is_set(control_flag::IS_ASKED).then_some(control.request.get()),
         subscription: Subscription {
             log: is_set(control_flag::LOG),

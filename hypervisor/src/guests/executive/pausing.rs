@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests that stand still and go on: paused by the operator, or kept because their kernel is not well.
+//! Pausing and resuming guests: by the operator, or because their kernel has failed.
 
 use alloc::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::guests::guest::Guest;
 use crate::guests::instance::Instance;
 use crate::guests::instance::ending::Ending;
 
-/// The operator lets it stand still, or go on.
+/// Pauses or resumes a guest for the operator.
 pub fn pause(guest: &Guest, instance: &Arc<Instance>, is_paused: bool) {
     if instance.is_paused() == is_paused || instance.is_ending() {
         return;
@@ -23,14 +23,14 @@ pub fn pause(guest: &Guest, instance: &Arc<Instance>, is_paused: bool) {
         freeze(guest, instance);
         record(EventKind::VmPaused { name });
     } else {
-        guest.frozen.thaw();
+        guest.frozen.release();
         guest.mark_resumed();
         instance.set_paused(false);
         record(EventKind::VmResumed { name });
     }
 }
 
-/// Its kernel is not well: what becomes of it then.
+/// Applies the policy for a guest with a failed kernel.
 pub fn give_up(guest: &Guest, instance: &Arc<Instance>) {
     match guest.settings.on_panic() {
         OnPanic::Throttle | OnPanic::Ignore => {}
@@ -45,11 +45,11 @@ pub fn give_up(guest: &Guest, instance: &Arc<Instance>) {
     }
 }
 
-/// It stands still soon, and can be read then.
+/// Makes the run readable: its vCPUs stop soon.
 fn freeze(guest: &Guest, instance: &Arc<Instance>) {
-    guest.frozen.put(instance.clone());
+    guest.frozen.hold(instance.clone());
     if instance.is_ending() {
         // It ended meanwhile, and may not be kept.
-        guest.frozen.thaw();
+        guest.frozen.release();
     }
 }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Sourced by the scripts beside it: how they speak, and how they become root.
+# Sourced by the scripts beside it: how they print messages, and how they become root.
 # shellcheck shell=bash
 
-say() { printf '%s: %s\n' "$TASK" "$*"; }
+report() { printf '%s: %s\n' "$TASK" "$*"; }
 
 refuse() {
   printf '%s: %s\n' "$TASK" "$*" >&2

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The owner's way down, step by step, and where it goes on when a step fails.
+//! The owner's steps through the end, and the step that it goes on with when one fails.
 
 use crate::sync::{AtomicU32, Ordering};
 
@@ -43,27 +43,27 @@ impl Step {
         Self::Halt,
     ];
 
-    /// The step after this one; the last has none after it.
+    /// Returns the step after this one; the last step returns itself.
     pub fn next(self) -> Self {
         Self::ALL[(self as usize + 1).min(Self::ALL.len() - 1)]
     }
 }
 
-/// The watchdog finds the owner so often in one step: then it hangs there. More than once, since a slow console takes
-/// its time and an emulated CPU may wait for a core.
+/// Watchdog expiries within one step after which the owner counts as hung there. More than one, since a slow console
+/// takes its time and an emulated CPU may wait for a core.
 const MOST_FOUND: u32 = 3;
 
 /// The owner's progress.
-pub struct Descent {
+pub struct EndProgress {
     step: AtomicU32,
     /// Number of watchdog expiries in this step.
     found: AtomicU32,
-    falls: AtomicU32,
+    failures: AtomicU32,
 }
 
 /// Consequence of a failure within the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fall {
+pub struct StepFailure {
     /// The step that failed.
     pub failed: Step,
     /// Go on with this one.
@@ -72,40 +72,41 @@ pub struct Fall {
     pub may_print: bool,
 }
 
-impl Descent {
+impl EndProgress {
     crate::sync::const_new! {
         /// At the first step.
         {
-            Self { step: AtomicU32::new(Step::Note as u32), found: AtomicU32::new(0), falls: AtomicU32::new(0) }
+            Self { step: AtomicU32::new(Step::Note as u32), found: AtomicU32::new(0), failures: AtomicU32::new(0) }
         }
     }
 
-    /// The owner is at `step` now.
+    /// Notes that the owner begins `step`.
     pub fn enter(&self, step: Step) {
         self.found.store(0, Ordering::Relaxed);
         self.step.store(step as u32, Ordering::Release);
     }
 
-    /// The watchdog has found the owner on its way. Returns whether it hangs in its current step.
+    /// Counts a watchdog expiry. Returns whether the owner hangs in its current step.
     pub fn note_found(&self) -> bool {
         self.found.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_FOUND
     }
 
-    /// Returns where the owner is.
+    /// Returns the owner's current step.
     pub fn step(&self) -> Step {
         Step::ALL[(self.step.load(Ordering::Acquire) as usize).min(Step::ALL.len() - 1)]
     }
 
-    /// The current step has failed: it counts as done from here on, so that the same failure never comes twice.
-    pub fn fall(&self) -> Fall {
+    /// Notes that the current step has failed: it counts as done from here on, so that the same failure never comes
+    /// twice.
+    pub fn fail_step(&self) -> StepFailure {
         let failed = self.step();
         let resume = failed.next();
         self.enter(resume);
-        Fall { failed, resume, may_print: self.falls.fetch_add(1, Ordering::AcqRel) == 0 }
+        StepFailure { failed, resume, may_print: self.failures.fetch_add(1, Ordering::AcqRel) == 0 }
     }
 }
 
-impl Default for Descent {
+impl Default for EndProgress {
     fn default() -> Self {
         Self::new()
     }

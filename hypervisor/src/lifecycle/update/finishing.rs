@@ -7,7 +7,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use ::update::settle::{self, Step};
+use ::update::finish::{self, Step};
 use ::update::trial::{BUSY_TICKS, STAMPS, Stamp};
 use handover::state::BlockKind;
 use wire::{EventKind, MAX_UPDATE_STEPS, UpdateReport, UpdateSteps};
@@ -23,23 +23,23 @@ use crate::guests::pci;
 use crate::guests::slots::GUESTS;
 use crate::kernel::console;
 use crate::kernel::cpus;
-use crate::kernel::inherited::{self, Conversation};
+use crate::kernel::inherited::{self, ChannelState};
 use crate::kernel::platform::BOOT;
 use crate::kernel::{address_space, interrupts};
 use crate::kernel::{timeline, trial_pages};
 use crate::lifecycle::restart::successor;
 
 /// The progress of that work.
-pub struct Settling {
-    state: settle::Settling,
+pub struct Finishing {
+    state: finish::Finishing,
     report: UpdateReport,
     stamps: Vec<(u32, [u64; STAMPS])>,
 }
 
-impl Settling {
+impl Finishing {
     /// Everything is still to be done. For the boot CPU, before it enters its guests.
     pub fn begin() -> Self {
-        Self { state: settle::Settling::begin(&Tsc), report: UpdateReport::default(), stamps: Vec::new() }
+        Self { state: finish::Finishing::begin(&Tsc), report: UpdateReport::default(), stamps: Vec::new() }
     }
 
     /// Returns when the next step is due.
@@ -48,8 +48,8 @@ impl Settling {
     }
 
     /// Takes a step, if one is due. `Err`: that was the last one, and this is what the control channel continues with.
-    pub fn step(mut self) -> Result<Self, Box<(Conversation, UpdateReport)>> {
-        let Some(step) = self.state.turn(&Tsc, has_everybody_entered) else { return Ok(self) };
+    pub fn step(mut self) -> Result<Self, Box<(ChannelState, UpdateReport)>> {
+        let Some(step) = self.state.turn(&Tsc, have_all_entered) else { return Ok(self) };
         match step {
             Step::Memory => self.take_memory(),
             Step::Account => {
@@ -63,7 +63,7 @@ impl Settling {
             Step::Console => {
                 // Before any input of an I/O APIC is routed: its entry is made for the unit that its interrupts pass.
                 pci::take_iommus_over();
-                settle_functions();
+                resume_functions();
                 interrupts::take_console();
             }
             Step::Consoles => take_consoles(),
@@ -88,8 +88,8 @@ impl Settling {
         address_space::take_all_memory();
     }
 
-    fn finish(self) -> (Conversation, UpdateReport) {
-        let conversation = inherited::late().map_or_else(Conversation::default, |(conversation, _)| conversation);
+    fn finish(self) -> (ChannelState, UpdateReport) {
+        let channel_state = inherited::late().map_or_else(ChannelState::default, |(channel_state, _)| channel_state);
         successor::take_events();
         inherited::announce();
         events::record(EventKind::HostUpdated { generation: self.report.generation });
@@ -101,7 +101,7 @@ impl Settling {
             "update: from the first CPU that left its guests to the last one back: {} ns",
             self.report.blackout_ns
         );
-        (conversation, self.report)
+        (channel_state, self.report)
     }
 }
 
@@ -118,8 +118,8 @@ fn take_logs() {
 }
 
 /// Goes on with the physical functions of guests.
-fn settle_functions() {
-    GUESTS.all().filter_map(|guest| guest.run::<Instance>()).for_each(|run| run.settle_functions());
+fn resume_functions() {
+    GUESTS.all().filter_map(|guest| guest.run::<Instance>()).for_each(|run| run.resume_functions());
 }
 
 /// Takes over the output that waited on guests' consoles.
@@ -134,8 +134,8 @@ fn take_consoles() {
     }
 }
 
-/// Returns whether every CPU is back with its guests, and has reported when.
-fn has_everybody_entered() -> bool {
+/// Returns whether every CPU is back with its guests, and has recorded the time.
+fn have_all_entered() -> bool {
     trial_pages::stamps().all(|(_, stamps)| stamps[Stamp::Entered as usize] != 0)
 }
 

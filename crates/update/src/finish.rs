@@ -31,14 +31,14 @@ pub enum Step {
 
 /// The progress of these steps.
 #[derive(Debug)]
-pub struct Settling {
+pub struct Finishing {
     next_step: u64,
     entered_until: u64,
     step: Step,
 }
 
-impl Settling {
-    /// Everything is still to be done.
+impl Finishing {
+    /// Begins with the first step.
     #[must_use]
     pub fn begin(clock: &impl Clock) -> Self {
         let now = clock.now();
@@ -52,7 +52,7 @@ impl Settling {
         self.next_step
     }
 
-    /// The step to take now, if one is due. After it the caller calls [`Self::end_step`], but for the last one.
+    /// Returns the step to take now, if one is due. After it the caller calls [`Self::end_step`], but for the last one.
     pub fn turn(&mut self, clock: &impl Clock, have_all_entered: impl FnOnce() -> bool) -> Option<Step> {
         let now = clock.now();
         if now < self.next_step {
@@ -65,7 +65,7 @@ impl Settling {
         Some(self.step)
     }
 
-    /// The step has been taken.
+    /// Ends the step that was taken.
     pub fn end_step(&mut self, clock: &impl Clock) {
         self.step = match self.step {
             Step::Memory => Step::Account,
