@@ -387,7 +387,7 @@ fn a_function_that_storms_is_stopped() -> Result<()> {
     let mut guest = edu("do=flood,stream")?;
     guest.functions.push(assigned("8086:10d3", false));
     let recipe = Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![Device::Edu, card(Model::E1000e)]).guest(guest);
-    let recipe = Recipe { cpu: "max,-x2apic", ..recipe }.with(["-icount", "shift=3,sleep=off"].map(Into::into));
+    let recipe = Recipe { cpu: "max,-x2apic", ..recipe }.with(["-icount", "shift=5,sleep=off"].map(Into::into));
     let mut host = recipe.beating("neighbour")?.start()?;
     host.limit(Duration::from_secs(60));
     is_stopped(&mut host, 1)?;
