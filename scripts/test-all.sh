@@ -7,8 +7,8 @@
 #   scripts/test-all.sh CARGO_OPTIONS...              every part, and a summary
 #   PART=restart scripts/test-all.sh CARGO_OPTIONS... this part
 #
-# Parts: `short` is `make test`; `properties` and `fuzz` are the same tests with many more inputs; each other one is a
-# group of boots,
+# Parts: `short` is `make test`; `properties` and `fuzz` are the same tests with many more inputs; `structure` tries the
+# changes to the update's protocol that its host tests have to notice; each other one is a group of boots,
 # `long::PART::…`. CARGO_OPTIONS name the packages that run on the host.
 set -euo pipefail
 
@@ -21,6 +21,8 @@ TASK="test-all"
 # Inputs of each property, and milliseconds of each fuzz target.
 CASES=4096
 FUZZ_MS=30000
+# Minutes after which no part of the mutants is begun: more than all of them take.
+MUTANT_MINUTES=150
 
 # The tested source: the commit, and the changes on top of it.
 state() {
@@ -46,6 +48,7 @@ run_part() {
   fuzz)
     BATON_FUZZ_MS=$FUZZ_MS cargo test --locked --quiet --manifest-path fuzz/Cargo.toml --target-dir target --lib --tests
     ;;
+  structure) cargo baton bench structure --all --minutes "$MUTANT_MINUTES" --check ;;
   *) boots "$@" --test boots -- --ignored "long::$part::" ;;
   esac
 }
@@ -56,7 +59,7 @@ main() {
   memory="$ROOT/target/test-all/$(state)"
   mkdir -p "$memory"
   scripts/build.sh
-  mapfile -t parts < <(printf '%s\n' short properties fuzz && groups "$@")
+  mapfile -t parts < <(printf '%s\n' short properties fuzz && groups "$@" && echo structure)
   [[ -z "${PART:-}" ]] || parts=("$PART")
   for part in "${parts[@]}"; do
     if [[ -z "${PART:-}" && -e "$memory/$part" ]]; then

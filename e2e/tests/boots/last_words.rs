@@ -10,12 +10,13 @@ use baton::client::Closed;
 use e2e::bare::BareHost;
 use e2e::recipe::{Recipe, tiny};
 use lab::Ending;
-use wire::{EventKind, ReplyBody, RequestBody, Stream};
+use wire::{EventKind, ReplyBody, RequestBody, Stream, UpdateBy};
 
 use super::Rule;
 
 pub const RULES: &[Rule] = &[
     ("last_words_come_before_anybody_has_subscribed", last_words_come_before_anybody_has_subscribed),
+    ("last_words_come_through_an_update", last_words_come_through_an_update),
     ("last_words_come_from_a_host_that_panics", last_words_come_from_a_host_that_panics),
     ("many_hosts_under_load_lose_no_last_words", many_hosts_under_load_lose_no_last_words),
 ];
@@ -101,8 +102,23 @@ fn last_words_come_before_anybody_has_subscribed() -> Result<()> {
     Heard::until(&mut host, |heard| heard.events.contains(&ended))?.has_all(&[started(), restarts])?;
     has_written(&mut host)?;
     host.client().order(RequestBody::PowerOff)?;
-    let stopped = EventKind::VmStopped { name: GUEST.to_owned(), reason: "stopped by the operator".to_owned() };
-    Heard::until(&mut host, |_| false)?.has_all(&[started(), stopped])
+    Heard::until(&mut host, |_| false)?.has_all(&[started(), stopped()])
+}
+
+/// The image that they were written under is replaced before they are read.
+fn last_words_come_through_an_update() -> Result<()> {
+    let mut host = host_with_a_line(Recipe::new(), "")?;
+    let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
+    match host.client().request_within(LIMIT, update)? {
+        ReplyBody::Updated(report) => ensure!(report.generation == 2, "{report:?}"),
+        other => bail!("not the answer to an update: {other:?}"),
+    }
+    host.client().order(RequestBody::PowerOff)?;
+    Heard::until(&mut host, |_| false)?.has_all(&[EventKind::HostReady, started(), stopped()])
+}
+
+fn stopped() -> EventKind {
+    EventKind::VmStopped { name: GUEST.to_owned(), reason: "stopped by the operator".to_owned() }
 }
 
 fn last_words_come_from_a_host_that_panics() -> Result<()> {

@@ -109,6 +109,7 @@ fn main() -> ExitCode {
     trials.sort_by_key(|trial| LONGEST.iter().position(|part| trial.name().contains(part)).unwrap_or(LONGEST.len()));
     let conclusion = libtest_mimic::run(&arguments, trials);
     report::print_slowest();
+    report::print_repeated();
     report::print_failures();
     conclusion.exit_code()
 }
@@ -128,6 +129,10 @@ fn left_out() -> Vec<&'static str> {
         (uefi().is_some(), "no OVMF here: nothing is started by UEFI firmware"),
         (has_nbdkit(), "no nbdkit here: no guest has a disk behind a server in another guest"),
         (has_kexec(), "no kexec-tools here: no running Linux is replaced"),
+        (
+            Kernel::Default.drivers().is_ok() && Kernel::V6_12.drivers().is_ok(),
+            "not both kernels' drivers here: no guest of Linux has a network, a virtio device, or a disk to start from",
+        ),
     ];
     needs.into_iter().filter(|(is_here, _)| !is_here).map(|(_, what)| what).collect()
 }
@@ -294,13 +299,13 @@ fn long_tests() -> Vec<Trial> {
 
 /// Possible cause of a failure of concurrent CPUs. Nothing that can be seen from outside proves it, so the test has
 /// failed.
-const KNOWN_RACE: &str = "known race of the emulator: QEMU may have lost a flag of CPU 0 (see `Recipe::concurrent`); \
-                          if the same boot fails with one thread for all CPUs, too, it is no race";
+const POSSIBLE_RACE: &str = "perhaps the emulator's race: QEMU may have lost a flag of CPU 0 (see \
+                             `Recipe::concurrent`); if the same boot fails with one thread for all CPUs, it is no race";
 
 /// A test `long::GROUP::NAME`, which runs with `--ignored` or `--include-ignored` only.
 fn long_test(group: &str, name: &str, rule: impl FnOnce() -> anyhow::Result<()> + Send + 'static) -> Trial {
     let is_concurrent = name.contains("concurrent");
-    let hinted = move || rule().map_err(|error| if is_concurrent { error.context(KNOWN_RACE) } else { error });
+    let hinted = move || rule().map_err(|error| if is_concurrent { error.context(POSSIBLE_RACE) } else { error });
     trial(&format!("long::{group}"), name, hinted).with_ignored_flag(true)
 }
 

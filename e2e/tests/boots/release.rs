@@ -21,7 +21,7 @@ use lab::{Machine, Process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::Rule;
+use super::{Rule, report};
 
 pub const LONG_RULES: &[Rule] = &[("guests_go_on_from_0_1_0_to_this_image_and_back", guests_go_on_between_releases)];
 
@@ -285,6 +285,7 @@ impl Attached<'_> {
             let error = String::from_utf8_lossy(&output.stderr).into_owned();
             let is_starved = ["waited too long", "was not prepared after"].iter().any(|why| error.contains(why));
             ensure!(is_starved, "{arguments:?}: {error}");
+            report::note_repeated(&error);
         }
         bail!("{ATTEMPTS} updates in a row waited too long for a CPU of the emulator")
     }

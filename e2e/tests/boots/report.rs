@@ -11,6 +11,7 @@ const LAST_LINES: usize = 6;
 
 static TIMES: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
 static FAILURES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static REPEATED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Notes how long a boot took.
 pub fn note_time(name: &str, time: Duration) {
@@ -26,6 +27,18 @@ pub fn note_failure(name: &str, time: Duration, reason: &str) {
     let mut failure = format!("failed: {name} after {:.1} s: {first}", time.as_secs_f64());
     failure.extend(last);
     locked(&FAILURES).push(failure);
+}
+
+/// Notes that a test repeats an update that was rolled back because the emulator's CPUs had waited for a core.
+pub fn note_repeated(reason: &str) {
+    locked(&REPEATED).push(reason.lines().next().unwrap_or_default().to_owned());
+}
+
+/// Prints the updates that were repeated: none on an idle machine.
+pub fn print_repeated() {
+    let repeated = locked(&REPEATED);
+    println!("repeated updates, since CPUs of the emulator had waited for a core: {}", repeated.len());
+    repeated.iter().for_each(|reason| println!("  {reason}"));
 }
 
 /// Prints the failures, each line marked, so that scripts can repeat them at their own end.

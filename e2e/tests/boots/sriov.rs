@@ -21,6 +21,7 @@ use super::hot_plug::changes;
 
 pub const DRIVER_LONG_RULES: &[Rule] = &[
     ("a_virtual_function_is_used_across_updates_and_revoked", a_virtual_function_is_used),
+    ("a_running_guest_gets_and_ejects_a_virtual_function", a_running_guest_gets_one),
     ("a_card_behind_no_bridge_gets_no_virtual_function", a_card_behind_no_bridge),
     ("an_image_that_does_not_know_sriov_is_refused", an_image_without_sriov),
 ];
@@ -76,16 +77,62 @@ fn a_virtual_function_is_used() -> Result<()> {
     }
     let physical = RequestBody::PciRelease { function: PHYSICAL.into(), guest: None, is_forced: true };
     changes(&mut host, physical, PciProgress::Done)?;
+    is_revoked(&mut host)?;
+    has_so_many(&mut host, 0)?;
+    host.state("user", VmState::Running)?;
+    ensure!(!host.seen.console("service").contains("WRONG"), "{}", host.seen.console("service"));
+    host.powers_off()
+}
+
+/// The driver is loaded before the function comes. A reset of the guest with the card revokes it.
+fn a_running_guest_gets_one() -> Result<()> {
+    let (one, other) = (folder()?, folder()?);
+    let mut user = stock::guest(other.path(), "user", Kernel::V6_1Full, &["igbvf"], "wait")?;
+    user.cmdline = user.cmdline.replace("loglevel=5", "loglevel=7");
+    let mut host = recipe(Iommu::Intel).guest(service(one.path())?).guest(user).start()?;
+    host.limit(LIMIT);
+    host.guest_says("service", "sriov: 2 enabled")?;
+    host.guest_says("user", "baton-agent: drivers done")?;
+    has_so_many(&mut host, 2)?;
+    for round in 1..=2 {
+        assign_to_user(&mut host, round)?;
+        host.update_to(round as u64 + 1)?;
+        let function = "8086:10ca#1".to_owned();
+        let release = RequestBody::PciRelease { function, guest: Some("user".into()), is_forced: false };
+        changes(&mut host, release, PciProgress::Asked)?;
+        host.wait("the event of the ejection", |seen| {
+            let is_ejected = |event: &&EventKind| {
+                matches!(event, EventKind::FunctionReleased { guest, is_forced: false, .. } if guest == "user")
+            };
+            seen.events.iter().filter(is_ejected).count() == round
+        })?;
+    }
+    assign_to_user(&mut host, 3)?;
+    host.order(RequestBody::VmReset { name: "service".into() })?;
+    is_revoked(&mut host)?;
+    host.guest_says("service", "sriov: 2 enabled")?;
+    has_so_many(&mut host, 2)?;
+    host.state("user", VmState::Running)?;
+    host.powers_off()
+}
+
+/// Assigns the first virtual function, which the driver reports so many times then.
+fn assign_to_user(host: &mut Host, times: usize) -> Result<()> {
+    let assign = RequestBody::PciAssign { function: "8086:10ca#1".into(), guest: "user".into(), without_reset: false };
+    changes(host, assign, PciProgress::Done)?;
+    host.wait("the driver's report of the function", |seen| {
+        seen.console("user").matches("Intel(R) 82576 Virtual Function").count() == times
+    })
+}
+
+/// The user is told that its function has gone with the physical one.
+fn is_revoked(host: &mut Host) -> Result<()> {
     host.wait("the event of the virtual function", |seen| {
         seen.events.iter().any(|event| {
             matches!(event, EventKind::FunctionStopped { guest: Some(guest), reason, .. }
                 if guest == "user" && reason.contains("its physical function 0000:"))
         })
-    })?;
-    has_so_many(&mut host, 0)?;
-    host.state("user", VmState::Running)?;
-    ensure!(!host.seen.console("service").contains("WRONG"), "{}", host.seen.console("service"));
-    host.powers_off()
+    })
 }
 
 /// Nothing states which addresses are free there.

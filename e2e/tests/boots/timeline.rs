@@ -8,7 +8,7 @@ use e2e::host::{BOOT_LIMIT, Host};
 use e2e::recipe::{Recipe, tiny};
 use wire::{EventKind, ReplyBody, RequestBody, UpdateBy, UpdateReport};
 
-use super::Rule;
+use super::{Rule, report};
 
 pub const RULES: &[Rule] = &[
     ("a_boot_and_two_restarts_are_on_it", a_boot_and_two_restarts_are_on_it),
@@ -130,7 +130,9 @@ fn updates(host: &mut Host) -> Result<UpdateReport> {
         match host.client()?.request_within(BOOT_LIMIT, body) {
             Ok(ReplyBody::Updated(report)) => return Ok(report),
             Ok(other) => bail!("not the answer to an update: {other:?}"),
-            Err(error) if format!("{error:#}").contains("waited too long") => {}
+            Err(error) if format!("{error:#}").contains("waited too long") => {
+                report::note_repeated(&format!("{error:#}"));
+            }
             Err(error) => return Err(error),
         }
     }

@@ -14,7 +14,7 @@ use e2e::tool::Operator;
 use e2e::transcript::Transcript;
 use wire::{EventKind, RefusalCode, ReplyBody, RequestBody, UpdateBy, UpdateReport, UpdateSteps, UploadKind, VmState};
 
-use super::Rule;
+use super::{Rule, report};
 
 pub mod amid;
 pub mod beside;
@@ -126,7 +126,7 @@ fn update_by(host: &mut Host, by: UpdateBy) -> Result<UpdateReport> {
         match host.client()?.request_within(BOOT_LIMIT, RequestBody::Update { is_dry_run: false, by }) {
             Ok(ReplyBody::Updated(report)) => return Ok(report),
             Ok(other) => bail!("not the answer to an update: {other:?}"),
-            Err(error) if is_starved(&error) => {}
+            Err(error) if is_starved(&error) => report::note_repeated(&format!("{error:#}")),
             Err(error) => {
                 host.listen(Duration::from_secs(1));
                 return Err(error).with_context(|| host.seen.to_string());

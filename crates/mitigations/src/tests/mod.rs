@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+mod code;
 mod exchange;
 mod models;
 mod rows;

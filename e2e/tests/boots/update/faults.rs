@@ -11,7 +11,7 @@ use e2e::place::Emulator;
 use e2e::tool::Operator;
 use wire::{RequestBody, UpdateBy};
 
-use super::{are_stained, both_go_on, two_keepers};
+use super::{are_stained, both_go_on, report, two_keepers};
 use crate::Rule;
 
 pub const RULES: &[Rule] = &[
@@ -142,7 +142,10 @@ fn are_left(plan: &Plan, faults: &[Fault]) -> Result<()> {
             let is_so =
                 refusal.reason.contains("rolled back") && parts.iter().all(|part| refusal.reason.contains(part));
             ensure!(is_so || refusal.reason.contains("waited too long"), "{fault}: {refusal:?}");
-            failed_so += u32::from(is_so);
+            match is_so {
+                true => failed_so += 1,
+                false => report::note_repeated(&refusal.reason),
+            }
             let info = host.client()?.info()?;
             ensure!((info.generation, info.memory_free_bytes) == (1, free), "{fault}: {free} {info:?}");
             both_go_on(&mut host).with_context(|| *fault)?;
