@@ -34,6 +34,10 @@ pub const LONG_RULES: &[Rule] = &[
     ("an_image_that_hangs_with_interrupts_masked_is_dropped_each_time", || {
         are_dropped(FROZEN, &[true, false, true, false])
     }),
+    ("an_image_that_fails_in_other_ways_while_it_prepares_itself_is_dropped", || {
+        are_dropped(OTHERS_WHILE_PREPARING, &[true, false])
+    }),
+    ("an_image_that_fails_in_other_ways_in_the_blackout_is_left_again", || are_left(&ONCE, OTHERS_IN_THE_BLACKOUT)),
     ("an_image_that_fails_in_the_blackout_is_left_again_each_time", || are_left(&OFTEN, IN_THE_BLACKOUT)),
     ("an_image_that_hangs_on_all_cpus_in_the_blackout_is_left_again_each_time", || are_left(&OFTEN, ON_ALL)),
     ("one_cpu_alone_comes_back_each_time", || are_left(&Plan { cpus: 1, ..OFTEN }, ALONE)),
@@ -74,6 +78,19 @@ const WHILE_PREPARING: &[Fault] = &[
     ("exception:prepare", &["#PF page fault", "0xdead0000"]),
     ("stack-overflow:prepare", &["#PF page fault", "fault address 0xffffc000"]),
     ("hang:prepare", &["was not prepared after"]),
+];
+/// The remaining pairs of a step and a kind, so that each step is left in each way.
+const OTHERS_WHILE_PREPARING: &[Fault] = &[
+    ("hang:begin", &["was not prepared after"]),
+    // On the boot stack, below which nothing is mapped.
+    ("stack-overflow:begin", &["#PF page fault", "fault address 0xffffffff801f"]),
+];
+const OTHERS_IN_THE_BLACKOUT: &[Fault] = &[
+    ("exception:arrive", &["#PF page fault", "0xdead0000"]),
+    ("stack-overflow:arrive", &["#PF page fault", "fault address 0xffffc000"]),
+    ("exception:meet", &["#PF page fault", "0xdead0000"]),
+    ("stack-overflow:meet", &["#PF page fault", "fault address 0xffffc000"]),
+    ("freeze:meet", &["hangs"]),
 ];
 const FROZEN: &[Fault] =
     &[("freeze:begin", &["hangs with interrupts masked"]), ("freeze:prepare", &["hangs with interrupts masked"])];
