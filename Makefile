@@ -6,7 +6,7 @@ CARGO ?= cargo
 HOST_PACKAGES := --workspace --exclude hypervisor --exclude tiny
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all bench clean
+.PHONY: help demo docs test test-all bench clean
 
 help: ## list these targets
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,6 +16,10 @@ demo: ## boot Baton in QEMU with a stock Debian kernel as its guest (sets the ma
 	@scripts/build.sh hypervisor
 	@scripts/build.sh guests
 	@$(CARGO) baton demo
+
+docs: ## render the user's guide as a site and as manual pages, under target/docs (installs pandoc the first time)
+	@scripts/setup.sh docs
+	@scripts/docs.sh
 
 test: ## every check: format, clippy, unit and property tests, boots in QEMU (sets the machine up the first time)
 	@scripts/setup.sh test

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# Makes a machine ready for `make demo`, `make test` or `make test-all`, once; a second run finds its stamp and does nothing.
+# Makes a machine ready for `make demo`, `make docs`, `make test` or `make test-all`, once; a second run finds its stamp
+# and does nothing.
 #
 #   scripts/setup.sh demo   QEMU, busybox, cpio, a bare-metal Rust toolchain, one stock kernel
-#   scripts/setup.sh test   the same, formatter and linters, gdb, Chromium with axe-core, GRUB with
+#   scripts/setup.sh docs   pandoc, and what builds the tool, which writes manual pages of its own
+#   scripts/setup.sh test   what demo and docs need, formatter and linters, gdb, Chromium with axe-core, GRUB with
 #                           what makes discs of it, UEFI firmware, perf, and what the tests compare with: a second stock
 #                           kernel, QEMU 10; kexec-tools; nbdkit
 #   scripts/setup.sh all    the same, and for `make test-all` crash with the symbols of the 6.1 kernel (283 MB to
@@ -27,8 +29,11 @@ done
 # Packages that the host needs to build and run Baton: the emulator, what goes into the initramfs, a linker, a C library
 # to link with.
 PACKAGES=(qemu-system-x86 busybox-static cpio xz-utils binutils gcc libc6-dev make git ca-certificates)
-# Packages that only tests need: Bochs is a second emulator; gdb opens core files of guests; grub-mkrescue makes discs
-# that boot by BIOS and UEFI; shellcheck reads scripts.
+# What renders the user's guide and formats its manual pages. The tool, whose own pages join them, takes a linker.
+DOCS_PACKAGES=(pandoc groff-base)
+DOCS_TOOL_PACKAGES=(gcc libc6-dev make)
+# What only tests need: Bochs is a second emulator; gdb opens core files of guests; grub-mkrescue makes discs that boot
+# by BIOS and UEFI; shellcheck reads scripts.
 TEST_PACKAGES=(bochs bochsbios vgabios gdb grub-common grub-pc-bin grub-efi-amd64-bin xorriso mtools ovmf shellcheck)
 # Optional packages of benches and tests: Linux's own profiler, for guests.
 PERF_PACKAGE=linux-perf
@@ -43,8 +48,11 @@ stamp_of() { printf '%s/setup/%s.done' "$TARGET" "$1"; }
 is_done() {
   local stamp
   stamp=$(stamp_of "$1")
-  [[ -f "$stamp" && "$(<"$stamp")" == "$(fingerprint)" ]] && have qemu-system-x86_64 && have cargo
+  [[ -f "$stamp" && "$(<"$stamp")" == "$(fingerprint)" ]] && have "$(program_of "$1")" && have cargo
 }
+
+# The program whose absence shows that a machine was set up and then changed.
+program_of() { if [[ "$1" == docs ]]; then printf 'pandoc'; else printf 'qemu-system-x86_64'; fi; }
 
 # Reports what is missing on a distribution with packages that this script does not know.
 check_other_distribution() {
@@ -75,12 +83,22 @@ set_up_demo() {
   stock_kernel
 }
 
+# The guide needs no bare-metal toolchain.
+set_up_docs() {
+  if on_debian_or_ubuntu; then
+    install_packages "${DOCS_PACKAGES[@]}" "${DOCS_TOOL_PACKAGES[@]}"
+  fi
+  have pandoc || refuse "pandoc is missing: install it with this distribution's packages ($(distribution))"
+  rust_is_new_enough rustc || refuse "$(rustc --version 2>/dev/null || echo 'no rustc') in PATH:" \
+    "Baton's own tool needs Rust $OLDEST_RUST or newer; with rustup: 'rustup update stable'"
+}
+
 # The tests run everything on both emulators and both kernels where they can be had.
 set_up_test() {
   set_up_demo
   choose_checkers
   on_debian_or_ubuntu || return 0
-  install_packages "${TEST_PACKAGES[@]}"
+  install_packages "${TEST_PACKAGES[@]}" "${DOCS_PACKAGES[@]}"
   (install_packages "$BROWSER_PACKAGE") || report "no Chromium to be had here: no browser opens the timeline's page"
   if [[ "$(distribution)" == debian ]]; then
     (install_packages "$PERF_PACKAGE") || report "no linux-perf to be had here: no guest is profiled by its own perf"
@@ -110,7 +128,7 @@ second_kernel() {
 
 main() {
   local task=${1:-demo}
-  [[ "$task" =~ ^(demo|test|all)$ ]] || refuse "'$task' is nothing to set up for: give demo, test or all"
+  [[ "$task" =~ ^(demo|docs|test|all)$ ]] || refuse "'$task' is nothing to set up for: give demo, docs, test or all"
   is_done "$task" && return 0
   mkdir -p "$TARGET/setup"
   report "preparing this machine for 'make ${task/#all/test-all}' (once; the first time takes some minutes)"

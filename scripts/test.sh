@@ -50,6 +50,8 @@ say_what_is_left_out() {
   is_there "no gdb here: guests' core files are not opened by it" have gdb
   is_there "no Chromium here: the timeline's page and the service's are not opened in a browser" has_browser
   is_there "no axe-core here: it does not check the service's page" test -e target/axe-core/axe.min.js
+  is_there "no pandoc here: the user's guide is not rendered" have pandoc
+  is_there "no groff here: manual pages are not formatted" have groff
   is_there "no promtool here: it does not check the service's metrics and alert rules" has_promtool
   is_there "no shellcheck here: the scripts are not checked" have shellcheck
 }

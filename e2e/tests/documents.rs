@@ -117,7 +117,8 @@ fn every_dependency_is_listed_with_its_reason() {
 
 #[test]
 fn every_option_of_the_host_is_in_the_guide() {
-    let listed: Vec<_> = rows(REFERENCE, "option").iter().map(|cells| cells.join(" | ")).collect();
+    // Without the backslash a page would take `<baud>` for HTML, and show nothing.
+    let listed: Vec<_> = rows(REFERENCE, "option").iter().map(|c| c.join(" | ").replace("\\<", "<")).collect();
     let there = boot::OPTIONS.iter().map(|o| format!("`{}` | {} | `{}` | {}", o.name, o.accepted, o.default, o.what));
     assert_eq!(listed, there.collect::<Vec<_>>());
 }

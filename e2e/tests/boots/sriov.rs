@@ -91,8 +91,8 @@ fn a_running_guest_gets_one() -> Result<()> {
     user.cmdline = user.cmdline.replace("loglevel=5", "loglevel=7");
     let mut host = recipe(Iommu::Intel).guest(service(one.path())?).guest(user).start()?;
     host.limit(LIMIT);
-    host.guest_says("service", "sriov: 2 enabled")?;
-    host.guest_says("user", "baton-agent: drivers done")?;
+    host.guest_prints("service", "sriov: 2 enabled")?;
+    host.guest_prints("user", "baton-agent: drivers done")?;
     has_so_many(&mut host, 2)?;
     for round in 1..=2 {
         assign_to_user(&mut host, round)?;
@@ -110,7 +110,7 @@ fn a_running_guest_gets_one() -> Result<()> {
     assign_to_user(&mut host, 3)?;
     host.order(RequestBody::VmReset { name: "service".into() })?;
     is_revoked(&mut host)?;
-    host.guest_says("service", "sriov: 2 enabled")?;
+    host.guest_prints("service", "sriov: 2 enabled")?;
     has_so_many(&mut host, 2)?;
     host.state("user", VmState::Running)?;
     host.powers_off()
@@ -125,7 +125,7 @@ fn assign_to_user(host: &mut Host, times: usize) -> Result<()> {
     })
 }
 
-/// The user is told that its function has gone with the physical one.
+/// The guest `user` is notified that its function has gone with the physical one.
 fn is_revoked(host: &mut Host) -> Result<()> {
     host.wait("the event of the virtual function", |seen| {
         seen.events.iter().any(|event| {
