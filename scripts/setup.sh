@@ -29,11 +29,11 @@ done
 # Packages that the host needs to build and run Baton: the emulator, what goes into the initramfs, a linker, a C library
 # to link with.
 PACKAGES=(qemu-system-x86 busybox-static cpio xz-utils binutils gcc libc6-dev make git ca-certificates)
-# What renders the user's guide and formats its manual pages. The tool, whose own pages join them, takes a linker.
+# Packages that render the user's guide and format its manual pages. The tool, whose pages join them, takes a linker.
 DOCS_PACKAGES=(pandoc groff-base)
 DOCS_TOOL_PACKAGES=(gcc libc6-dev make)
-# What only tests need: Bochs is a second emulator; gdb opens core files of guests; grub-mkrescue makes discs that boot
-# by BIOS and UEFI; shellcheck reads scripts.
+# Packages that only tests need: Bochs is a second emulator; gdb opens core files of guests; grub-mkrescue makes discs
+# that boot by BIOS and UEFI; shellcheck reads scripts.
 TEST_PACKAGES=(bochs bochsbios vgabios gdb grub-common grub-pc-bin grub-efi-amd64-bin xorriso mtools ovmf shellcheck)
 # Optional packages of benches and tests: Linux's own profiler, for guests.
 PERF_PACKAGE=linux-perf

@@ -40,7 +40,7 @@ fn a_release_without_disks_or_file_systems_is_refused() {
 }
 
 #[test]
-fn the_loader_is_told_the_disk_that_it_starts_from() {
+fn the_loader_is_given_the_disk_that_it_starts_from() {
     let mut guest = Guest::new("web", "vmlinuz".into(), Size::mebibytes(64));
     guest.cmdline = "console=ttyS0".to_owned();
     assert_eq!(cmdline(&guest), "console=ttyS0");

@@ -21,8 +21,8 @@ mod guests;
 
 pub use self::guests::{linux, program, tiny};
 
-/// All that an emulator has, but for CMPXCHG16B: QEMU 7.2 damages the flags when several CPUs execute it at once,
-/// and Linux 6.12 crashes of that, with or without a hypervisor below.
+/// All that an emulator has, but for CMPXCHG16B: QEMU 7.2 damages the flags by it (reserved bits of EFLAGS are set
+/// then, also with one thread for all CPUs), and Linux 6.12 crashes of that, with or without a hypervisor below.
 const CPU: &str = "max,-cx16";
 
 /// A host to start.
@@ -117,7 +117,7 @@ impl Recipe {
     /// Gives each CPU a thread of its own, for tests of true concurrency. With guests these belong to the long suite.
     ///
     /// QEMU (TCG, 7.2 and 10) has a race between these threads. When any CPU loads x87 registers (FLDENV, FRSTOR,
-    /// FXRSTOR, XRSTOR), QEMU clears a flag in a word of CPU 0 without a lock, and may take back what CPU 0 changes in
+    /// FXRSTOR, XRSTOR), QEMU clears a flag in a word of CPU 0 without a lock, and may undo the change of CPU 0 in
     /// that word in this instant: that a guest runs in nested paging, or that it was left. A guest's triple fault, a
     /// #GP or #PF of the host on CPU 0, or a machine that stands still may follow. Nothing that can be seen from
     /// outside proves it, so a failure counts as one; its message names this race.

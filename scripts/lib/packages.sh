@@ -3,7 +3,7 @@
 # mere file is wanted (a kernel to boot, a newer emulator), which needs no root and leaves the machine as it is.
 # shellcheck shell=bash
 
-# Options for every look-up; filled by use_backports.
+# Options for every lookup; filled by use_backports.
 apt_options=()
 
 package_is_installed() {
@@ -38,7 +38,7 @@ archive_of_suite() {
     awk -v suite="$1" '($2 == suite || $3 == suite) && !found { print $1; found = 1 }'
 }
 
-# Lets the look-ups see this release's backports: by this machine's own sources if they have them, else by a private
+# Lets the lookups see this release's backports: by this machine's own sources if they have them, else by a private
 # copy of the sources under target/ with one line more. Fails when the archive has none or cannot be reached.
 use_backports() {
   local suite archive keyring=/usr/share/keyrings/debian-archive-keyring.gpg private="$TARGET/setup/apt"

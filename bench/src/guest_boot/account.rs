@@ -9,7 +9,7 @@
 //!
 //! | kind | row | because |
 //! |---|---|---|
-//! | CPUID and other instructions without a device | `cpuid` | a look-up and the next instruction |
+//! | CPUID and other instructions without a device | `cpuid` | a lookup and the next instruction |
 //! | MSR reads | `msr` | the local APIC's registers |
 //! | MSR writes | `self_ipi` / 2 | two writes of the local APIC and an interrupt |
 //! | ports | `port_in` | nearly all are the serial line's |

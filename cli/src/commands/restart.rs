@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_restart_is_told_in_five_lines() {
+    fn a_restart_is_reported_in_five_lines() {
         let report = RestartReport {
             generation: 2,
             old_version: "0.1.0".to_owned(),

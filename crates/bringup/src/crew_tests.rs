@@ -41,7 +41,7 @@ fn tables_that_are_too_small_are_refused() {
 }
 
 #[test]
-fn cpus_are_found_by_identifier_and_told_by_package() {
+fn cpus_are_found_by_identifier_and_grouped_by_package() {
     loom::model(|| {
         let (cells, groups, shared) = ([CpuCell::new(), CpuCell::new(), CpuCell::new()], [Group::new()], Shared::new());
         let crew = crew(&cells, &groups, &shared);

@@ -299,7 +299,7 @@ fn no_wake_up_is_lost_between_the_last_check_and_the_sleep() {
 
 /// Serially each of four steps of either side waits for one of the other's, asleep.
 #[test]
-fn nobody_oversleeps_when_each_waits_for_the_others_step() {
+fn no_cpu_oversleeps_when_each_waits_for_the_others_step() {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(1);
     builder.check(|| {

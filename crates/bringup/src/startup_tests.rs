@@ -27,7 +27,7 @@ fn the_family_includes_its_extension_only_behind_15() {
 }
 
 #[test]
-fn vendors_are_told_by_their_letters() {
+fn vendors_are_recognised_by_their_letters() {
     assert_eq!(Vendor::from_letters(b"AuthenticAMD"), Vendor::Amd);
     assert_eq!(Vendor::from_letters(b"TCGTCGTCGTCG"), Vendor::Other);
 }

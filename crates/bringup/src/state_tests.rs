@@ -54,6 +54,6 @@ fn the_dead_stay_dead_and_the_online_do_not_die_in_bring_up() {
 }
 
 #[test]
-fn an_absurd_word_is_nobody_to_build_on() {
+fn an_absurd_word_is_no_state_to_build_on() {
     [7, 8, 12, u32::MAX].iter().for_each(|word| assert_eq!(State::from_word(*word), State::Dead(Phase::FirstSign)));
 }

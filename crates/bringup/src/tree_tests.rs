@@ -22,7 +22,7 @@ fn four_thousand_cpus_are_few_steps_from_the_root() {
 
 proptest! {
     #[test]
-    fn everybody_but_the_root_is_the_child_of_exactly_its_parent(count in 1u32..5000) {
+    fn each_but_the_root_is_the_child_of_exactly_its_parent(count in 1u32..5000) {
         let tree = Tree { count };
         let mut children: Vec<u32> = (0..count).flat_map(|index| tree.children(index)).collect();
         children.sort_unstable();

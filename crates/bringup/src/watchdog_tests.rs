@@ -49,7 +49,7 @@ fn choice(hpet: &Hpet, is_free: impl Fn(u32) -> bool) -> Option<(u32, u32)> {
 }
 
 #[test]
-fn the_last_timer_and_the_last_input_that_nobody_uses_are_taken() {
+fn the_last_timer_and_the_last_unused_input_are_taken() {
     let hpet = Hpet::new(&[0x00ff_0104, 0x00ff_0104, 0x00ff_0104]);
     assert_eq!(choice(&hpet, |_| true), Some((2, 23)));
     assert_eq!(choice(&hpet, |input| input < 22), Some((2, 21)));

@@ -82,7 +82,7 @@ impl<'a> Bundle<'a> {
                 offset_bytes: 0,
                 problem: Problem::NoManifest,
             }),
-            // What is missing may still come.
+            // The missing part may still come.
             Err(BundleError { problem: Problem::Truncated { .. }, entry, .. })
                 if entry.is_empty() || entry == MANIFEST_NAME =>
             {

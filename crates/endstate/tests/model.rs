@@ -119,7 +119,7 @@ fn a_clock_that_stands_still_ends_the_wait_all_the_same() {
 }
 
 #[test]
-fn alone_nobody_is_waited_for() {
+fn a_single_cpu_waits_for_no_other() {
     let ending = Ending::new();
     let mut model = Model::new(&ending, &[]);
     stop_others(&ending, CpuSet::EMPTY, &mut model, LIMITS);
@@ -194,7 +194,7 @@ fn keys_are_commands_and_noise_is_none() {
 }
 
 #[test]
-fn pvpanic_is_told_where_it_is_and_knows_the_event() {
+fn pvpanic_is_written_where_it_is_and_knows_the_event() {
     assert_eq!((pvpanic_event(0x03), pvpanic_event(0x01)), (Some(1), Some(1)));
     assert_eq!((pvpanic_event(0xff), pvpanic_event(0x00), pvpanic_event(0x02)), (None, None, None));
 }

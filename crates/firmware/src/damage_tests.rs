@@ -19,7 +19,7 @@ fn read(damage: Damage) -> (Vec<u32>, Vec<String>) {
 }
 
 #[test]
-fn a_missing_table_names_nobody() {
+fn a_missing_table_names_no_cpu() {
     let (ids, warnings) = read(Damage::Missing);
     assert!(ids.is_empty() && warnings[0].contains("missing"), "{ids:?} {warnings:?}");
 }
@@ -39,7 +39,7 @@ fn of_two_cpus_of_one_identifier_the_first_is_left() {
 }
 
 #[test]
-fn an_identifier_of_nobody_is_believed_and_one_of_everybody_is_not() {
+fn an_unused_identifier_is_believed_and_the_broadcast_one_is_not() {
     let (ids, warnings) = read(Damage::Absurd);
     assert_eq!(ids, [3, 0xfe, 6]);
     assert!(warnings[0].contains("0xff"), "{warnings:?}");

@@ -84,7 +84,7 @@ fn a_reader_that_keeps_up_sees_each_record_once() {
 }
 
 #[test]
-fn a_reader_that_falls_behind_is_told_how_far() {
+fn a_reader_that_falls_behind_learns_how_far() {
     let ring = TestRing::new(MINIMUM_RING_WORDS, 0);
     (0..100u64).for_each(|number| {
         let _ = ring.get().write(Level::Info, "m", format_args!("{number}"), || number);

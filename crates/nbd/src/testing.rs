@@ -109,7 +109,7 @@ impl Server {
         match request.command {
             wire::WRITE => self.disk[place.clone()].copy_from_slice(&request.data),
             wire::WRITE_ZEROES => self.disk[place.clone()].fill(0),
-            // What is trimmed is anything.
+            // Trimmed blocks may read as anything.
             wire::TRIM => self.disk[place.clone()].fill(0xee),
             wire::FLUSH => self.stable.copy_from_slice(&self.disk),
             _ => {}

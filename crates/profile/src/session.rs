@@ -41,7 +41,7 @@ impl Session {
     }
 
     /// Returns whether no client asks any more.
-    pub fn is_forgotten(&self, now_ns: u64) -> bool {
+    pub fn is_abandoned(&self, now_ns: u64) -> bool {
         now_ns >= self.heard_ns.saturating_add(SILENCE_NS)
     }
 }

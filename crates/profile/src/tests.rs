@@ -116,12 +116,12 @@ fn no_profile_takes_more_samples_than_the_limits() {
 }
 
 #[test]
-fn a_profile_that_nobody_asks_for_ends() {
+fn a_profile_that_no_client_reads_ends() {
     let mut session = Session::begin(7, 100);
-    assert!(!session.is_forgotten(99 + SILENCE_NS) && session.is_forgotten(100 + SILENCE_NS));
+    assert!(!session.is_abandoned(99 + SILENCE_NS) && session.is_abandoned(100 + SILENCE_NS));
     assert!(!session.hear(8, 5000), "another's");
-    assert!(session.is_forgotten(100 + SILENCE_NS));
-    assert!(session.hear(7, 5000) && !session.is_forgotten(100 + SILENCE_NS));
+    assert!(session.is_abandoned(100 + SILENCE_NS));
+    assert!(session.hear(7, 5000) && !session.is_abandoned(100 + SILENCE_NS));
 }
 
 /// Two samples of two words and one of one, through a ring of four words.

@@ -72,7 +72,7 @@ fn instructions_that_need_svm_do_not_exist_for_a_guest() {
 }
 
 #[test]
-fn the_end_of_an_nmis_handler_and_a_spinning_cpu_are_told() {
+fn the_end_of_an_nmis_handler_and_a_spinning_cpu_are_recognised() {
     assert_eq!(exit(0x74, 0, 0), Exit::InterruptReturn);
     assert_eq!(exit(0x77, 0, 0), Exit::Pause);
 }

@@ -84,7 +84,7 @@ fn event_injection_never_has_an_external_interrupt() {
 }
 
 #[test]
-fn what_is_forgotten_is_neither_delivered_nor_waited_for() {
+fn a_cleared_event_is_neither_delivered_nor_waited_for() {
     for is_window in [false, true] {
         let mut control = control();
         deliver(&mut control, Event::Interrupt(0x30));

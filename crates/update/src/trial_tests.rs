@@ -45,7 +45,7 @@ fn interrupt_stacks(page: &TrialPage) -> [u64; 7] {
 }
 
 #[test]
-fn each_interrupt_stack_is_where_the_cpu_looks_for_it_and_changes_no_other() {
+fn each_interrupt_stack_is_where_the_cpu_expects_it_and_changes_no_other() {
     let page = page();
     page.tss[12].store(104 << 48, Ordering::Relaxed);
     let tops: [u64; 7] = core::array::from_fn(|slot| 0xffff_e000_1234_5000 + slot as u64 * 0x1_0000_0010);

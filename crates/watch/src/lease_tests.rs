@@ -2,7 +2,7 @@
 use super::Lease;
 
 #[test]
-fn a_lease_that_nobody_renews_runs_out_once() {
+fn a_lease_that_is_not_renewed_runs_out_once() {
     let mut lease = Lease::NONE;
     lease.begin(100, 50);
     assert_eq!((lease.alarm(), lease.has_run_out(149)), (Some(150), false));

@@ -253,8 +253,7 @@ fn a_function_that_does_not_come_back_is_gone() -> Result<()> {
 }
 
 /// Memory of the host, of firmware, of another guest and of none; the local APICs; the IOMMU itself, of either vendor.
-const TARGETS: &str =
-    "0x100000000,0x3f00000,0x38000000,0xfee00000,0xfed80000,0xfed90000,0xfffffffffff000,0xc8000000";
+const TARGETS: &str = "0x100000000,0x3f00000,0x38000000,0xfee00000,0xfed80000,0xfed90000,0xfffffffffff000,0xc8000000";
 
 fn edu_attacks_in_vain(iommu: Iommu) -> Result<()> {
     let attack = format!("do=attack at={TARGETS} expect=refused");
@@ -331,7 +330,7 @@ fn a_function_that_was_refused_has_no_owner() -> Result<()> {
     host.powers_off()
 }
 
-/// What its bridge resets has its addresses again: the guest finds the device whole each time.
+/// A function that its bridge resets has its addresses again: the guest finds the device whole each time.
 fn a_function_is_reset_with_its_bus() -> Result<()> {
     let functions = vec![assigned("1234:11e8", false)];
     let edu = Guest { functions, ..tiny("edu", "edu", "do=check,wait")? };

@@ -100,7 +100,7 @@ fn name_of(kernel: Kernel) -> String {
 }
 
 /// `grub.cfg` with an entry for each kernel. With an IOMMU the machine has CMPXCHG16B, by which Linux 6.12 allocates
-/// memory and QEMU 7.2 damages the flags ([`Recipe::new`]'s CPU): Linux is told to do without it.
+/// memory and QEMU 7.2 damages the flags ([`Recipe::new`]'s CPU): Linux does without it.
 fn configuration(kernels: &[Kernel]) -> String {
     let entry = |kernel: &Kernel| {
         let (name, file) = (kernel.name(), name_of(*kernel));

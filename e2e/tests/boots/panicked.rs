@@ -17,7 +17,7 @@ use super::Rule;
 
 pub const RULES: &[Rule] = &[
     ("a_guest_that_hangs_is_noticed_and_throttled", a_guest_that_hangs_is_noticed_and_throttled),
-    ("a_wrong_guess_is_taken_back", a_wrong_guess_is_taken_back),
+    ("a_wrong_guess_is_corrected", a_wrong_guess_is_corrected),
     ("a_panicked_guest_is_stopped_where_that_is_wanted", a_panicked_guest_is_stopped_where_that_is_wanted),
     ("a_panicked_guest_is_reset_where_that_is_wanted", a_panicked_guest_is_reset_where_that_is_wanted),
     ("a_panicked_guest_is_held_until_it_is_resumed", a_panicked_guest_is_held_until_it_is_resumed),
@@ -145,7 +145,7 @@ fn a_guest_that_hangs_is_noticed_and_throttled() -> Result<()> {
 }
 
 /// It waits for seconds on end in a loop that reads the clock, and then prints: a driver does no worse.
-fn a_wrong_guess_is_taken_back() -> Result<()> {
+fn a_wrong_guess_is_corrected() -> Result<()> {
     const WAITS_AND_PRINTS: [u8; 22] = [
         0x0f, 0x31, 0x89, 0xd3, 0x83, 0xc3, 0x02, // rdtsc; mov ebx, edx; add ebx, 2
         0x0f, 0x31, 0x39, 0xda, 0x72, 0xfa, // rdtsc; cmp edx, ebx; jb back

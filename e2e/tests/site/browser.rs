@@ -12,7 +12,7 @@ use crate::{is_possible, rendered, report, root, texts};
 
 /// A browser on a crowded machine may take long; one that takes longer cannot run here.
 const LIMIT: Duration = Duration::from_secs(90);
-/// What one browser opens: each page in a frame of the dark scheme, and in a narrow one of the light scheme.
+/// Opens in one browser each page in a frame of the dark scheme, and in a narrow one of the light scheme.
 const VISIT: &str = include_str!("visit.html");
 /// The script that each page gets for the visit. It reports to the frame's outside.
 const CHECKS: &str = include_str!("checks.js");

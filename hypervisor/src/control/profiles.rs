@@ -83,7 +83,7 @@ impl Profiles {
     /// Checks whether it has ended, and whether its clock goes on.
     pub fn poll(&mut self) {
         let Some(profile) = self.0.as_mut().filter(|profile| profile.next_poll <= cpu::tsc()) else { return };
-        if profile.session.is_some_and(|session| session.is_forgotten(timer::uptime_ns())) {
+        if profile.session.is_some_and(|session| session.is_abandoned(timer::uptime_ns())) {
             profile.stop();
         }
         if profile.session.is_some() {

@@ -94,7 +94,7 @@ async function visit() {
 
   await axe("an update and its timeline");
 
-  // What people with a screen reader or a keyboard need.
+  // Needs of people with a screen reader or a keyboard.
   const unnamed = [...d.querySelectorAll("button, input, progress, meter, [role=img], iframe")].filter(e =>
     !(e.textContent.trim() || e.getAttribute("aria-label") || e.labels?.length));
   seen.push(`landmarks: ${["header", "nav[aria-label]", "main", "h1", "h2"].every(s => d.querySelector(s))}`);

@@ -56,7 +56,7 @@ fn every_kind_of_device_is_understood() {
 }
 
 #[test]
-fn a_host_has_neither_iommu_nor_devices_unless_it_is_told() {
+fn a_host_has_neither_iommu_nor_devices_unless_its_file_names_them() {
     let host = host("").expect("good");
     assert_eq!((host.iommu, host.devices), (Iommu::None, Vec::new()));
 }

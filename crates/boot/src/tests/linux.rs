@@ -167,7 +167,7 @@ fn what_a_host_can_do_without_is_noted_and_left_out() {
 }
 
 #[test]
-fn a_protocol_that_nobody_knows_is_refused() {
+fn an_unknown_protocol_is_refused() {
     let error = crate::loader::parse(&loader(), 0x2bad_b002, PhysAddr(BASE)).unwrap_err().to_string();
     assert!(error.contains("0x2badb002") && error.contains("multiboot2, not multiboot"), "{error}");
 }

@@ -40,7 +40,7 @@ pub(super) fn next(registers: &mut impl Registers, capabilities: Capabilities, s
             return Some(decode(segment, address, upper));
         }
     }
-    // What came while all records were in use is lost; from here on it is recorded again.
+    // Faults that came while all records were in use are lost; from here on they are recorded again.
     registers.write32(FAULT_STATUS, FAULT_OVERFLOW);
     None
 }

@@ -44,7 +44,7 @@ fn memory_that_a_guest_used_costs_that_guest_alone() {
 }
 
 #[test]
-fn memory_that_nobody_has_used_costs_its_owner_whichever_code_was_interrupted() {
+fn unused_memory_costs_its_owner_whichever_code_was_interrupted() {
     for (model, _, unused) in containing() {
         for context in [Context::Host, Context::Guest] {
             let mut model = model.clone();

@@ -23,15 +23,8 @@ const GUEST_SPEC_CTRL: [&str; 4] =
 const HOST_SPEC_CTRL: [&str; 4] =
     ["mov eax, [rax + HOST_SPEC_CTRL]", "mov ecx, MSR_SPEC_CTRL", "xor edx, edx", "wrmsr"];
 const BARRIER: [&str; 4] = ["mov ecx, MSR_PRED_CMD", "mov eax, 1", "xor edx, edx", "wrmsr"];
-const STUFFING: [&str; 7] = [
-    ".rept RETURN_STACK_ENTRIES",
-    "call 2f",
-    "int3",
-    "2:",
-    ".endr",
-    "add rsp, RETURN_STACK_ENTRIES * 8",
-    "lfence",
-];
+const STUFFING: [&str; 7] =
+    [".rept RETURN_STACK_ENTRIES", "call 2f", "int3", "2:", ".endr", "add rsp, RETURN_STACK_ENTRIES * 8", "lfence"];
 
 /// The lines of the macro, without comments.
 fn lines(source: &str) -> Vec<&str> {

@@ -163,7 +163,7 @@ fn lfence_is_made_serializing_where_it_is_not_whatever_the_mode() {
 }
 
 #[test]
-fn guests_are_told_of_lfence_and_verw_only_where_they_work() {
+fn guests_are_shown_lfence_and_verw_only_where_they_work() {
     let announced = |cpu: &Cpu| assess(cpu, Mode::Auto).leaf(0x8000_0021, [cpu.extended_eax, 0, 0, 0])[0] & 0b10_0100;
     assert_eq!(announced(&ROME), 1 << 2);
     assert_eq!(announced(&ROME.without(Feature::DeCfg)), 0);

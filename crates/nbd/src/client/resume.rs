@@ -130,7 +130,7 @@ impl Client {
         }
         let is_flush = saved.is_flushing || command == Command::Flush;
         let part = if is_flush { 0 } else { saved.part };
-        // What is not in the export at all fails once it is to be sent.
+        // A request outside the export fails once it is to be sent.
         let is_placed = stage == Stage::Queued || saved.offset.checked_add(saved.bytes.into()).is_some();
         let is_part = saved.done.checked_add(part).is_some_and(|end| end <= saved.bytes);
         if !is_placed || !is_part || saved.sequence >= self.sequence.max(1) {

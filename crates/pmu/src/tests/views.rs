@@ -61,7 +61,7 @@ fn stopped_events_and_events_that_may_not_be_counted_are_distinguished() {
 
 proptest! {
     #[test]
-    fn looking_changes_nothing(values in prop::collection::vec((0_u64..8, any::<u64>()), 1..20), ticks in 0_u64..1 << 50) {
+    fn a_sample_changes_nothing(values in prop::collection::vec((0_u64..8, any::<u64>()), 1..20), ticks in 0_u64..1 << 50) {
         let mut guest = guest(Vendor::Amd, Policy::Direct);
         for (register, value) in values {
             guest.write(0xc001_0200 + register as u32, value, 0).expect("AMD's registers take anything");

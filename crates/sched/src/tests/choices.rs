@@ -5,7 +5,7 @@ use std::string::ToString;
 use super::*;
 
 #[test]
-fn an_empty_or_sleeping_queue_chooses_nobody() {
+fn an_empty_or_sleeping_queue_chooses_no_vcpu() {
     let mut queue = RunQueue::<2>::new(MS);
     assert_eq!(queue.pick(Ticks(0)), None);
     queue.insert(0, Weight::DEFAULT, Ticks(1)).unwrap();

@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_waits_longer_than_the_bound(weights in prop::collection::vec(1_u32..=1024, 2..=8)) {
+    fn no_vcpu_waits_longer_than_the_bound(weights in prop::collection::vec(1_u32..=1024, 2..=8)) {
         let mut cpu = Cpu::<8>::with_weights(&weights);
         let mut last_ran = std::vec![0; weights.len()];
         for _ in 0..10_000 {

@@ -86,7 +86,7 @@ fn one_that_has_begun_is_waited_for_once_more_and_then_stuck() {
 }
 
 #[test]
-fn a_refusal_is_told_at_once_and_ends_the_order() {
+fn a_refusal_is_reported_at_once_and_ends_the_order() {
     model(|| {
         let order = LeaveOrder::new();
         assert!(order.ask());

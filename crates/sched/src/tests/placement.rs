@@ -26,7 +26,7 @@ fn the_least_loaded_takes_it_where_its_own_is_full_or_gone() {
 }
 
 #[test]
-fn where_nobody_has_room_nobody_is_chosen() {
+fn where_no_cpu_has_room_none_is_chosen() {
     assert_eq!(place(&[load(0, 0, 0)], Some(0)), Err(NoRoom));
     assert_eq!(place(&[], None), Err(NoRoom));
 }
@@ -59,7 +59,7 @@ fn loads() -> impl Strategy<Value = Vec<Load>> {
 
 proptest! {
     #[test]
-    fn nobody_goes_where_there_is_no_room(loads in loads(), own in prop::option::of(0..40_u32)) {
+    fn no_vcpu_is_placed_where_there_is_no_room(loads in loads(), own in prop::option::of(0..40_u32)) {
         match place(&loads, own) {
             Ok(at) => {
                 let chosen = loads.iter().find(|load| load.cpu == at).expect("one of them");

@@ -85,7 +85,7 @@ fn without_random_numbers_there_is_no_session() {
 }
 
 #[test]
-fn a_client_that_never_answers_is_named_and_forgotten() {
+fn a_client_that_never_answers_is_named_and_dropped() {
     let mut guard = guard();
     client(&mut guard, 1, 0, 1);
     client(&mut guard, 1, SECOND_NS, 2);

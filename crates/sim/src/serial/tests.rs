@@ -29,7 +29,7 @@ fn slow_status_reads_do_not_slow_the_wire() {
 }
 
 #[test]
-fn polling_looks_only_when_the_fifo_can_be_empty() {
+fn polling_reads_the_status_only_when_the_fifo_can_be_empty() {
     let outcome = printed(Setup::slow(), Policy::Fifo, Way::Polling);
     // Without the clock's help a fill is checked a hundred times.
     assert!(outcome.polls < outcome.received.len() as u64 / 16 * 12, "{}", outcome.polls);

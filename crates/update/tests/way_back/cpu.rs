@@ -138,7 +138,7 @@ impl Cpu {
             return Err(Why::WrongPage);
         }
         self.are_nmis_blocked |= is_nmi;
-        // What it has come on is noted, and the way back begins, or begins again. No IRET: NMIs stay blocked.
+        // The stack that it has come on is noted, and the way back begins, or begins again. No IRET: NMIs stay blocked.
         self.at = At::Back(0);
         Ok(self)
     }

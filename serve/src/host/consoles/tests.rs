@@ -23,7 +23,7 @@ fn a_follower_reads_from_its_own_place() {
 }
 
 #[test]
-fn a_slow_follower_loses_the_oldest_bytes_and_is_told_how_many() {
+fn a_slow_follower_loses_the_oldest_bytes_and_learns_how_many() {
     let consoles = Consoles::default();
     consoles.note("web", b"abc");
     consoles.note("web", &[b'x'; MAX_BYTES]);

@@ -36,7 +36,7 @@ enum Fault {
     /// One that moves loses its values.
     LosesValues,
     /// A carried guest finds its counters as after power-on.
-    ForgetsItsState,
+    LosesItsState,
 }
 
 fn is(fault: Fault) -> bool {
@@ -127,7 +127,7 @@ impl Guest {
             state = between.state(self.ticks);
         }
         let fresh = VcpuCounters::new(&self.config, source(self.generation));
-        self.counters = if is(Fault::ForgetsItsState) { fresh } else { fresh.restored(&state).expect("so was this") };
+        self.counters = if is(Fault::LosesItsState) { fresh } else { fresh.restored(&state).expect("so was this") };
     }
 
     fn check(&mut self) {
@@ -277,7 +277,7 @@ fn a_host_that_does_something_wrong_is_found_out() {
     let then = [Run(1000, true), Host(700), Run(1000, false), Leave, Enter(1, 0), Run(300, true), Enter(0, 1), Leave];
     let last = [Carry(true), Enter(0, 1), Run(4000, true), Leave];
     let steps = [&begin[..], &then, &last].concat();
-    let faults = [Fault::CountsTheHost, Fault::LeavesItsEvents, Fault::LosesValues, Fault::ForgetsItsState];
+    let faults = [Fault::CountsTheHost, Fault::LeavesItsEvents, Fault::LosesValues, Fault::LosesItsState];
     for generation in [Generation::Legacy, Generation::Extended, Generation::Global] {
         for fault in [None].into_iter().chain(faults.map(Some)) {
             FAULT.set(fault);

@@ -102,7 +102,7 @@ fn no_alarm_is_set_for_an_overflow_that_interrupts_by_itself() {
 }
 
 #[test]
-fn looking_from_outside_takes_no_overflow_away() {
+fn a_read_from_outside_takes_no_overflow_away() {
     let mut lab = Lab::close(1000);
     run(1500, true);
     let views = lab.cpu.counter_views(0);

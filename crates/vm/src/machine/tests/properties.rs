@@ -111,7 +111,7 @@ pub(super) struct Step {
     interrupts_on: bool,
     task_priority: u8,
     cpl: u8,
-    says_next_rip: bool,
+    has_next_rip: bool,
     pub(super) ticks: u32,
 }
 
@@ -121,7 +121,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     let flags = (prop::bool::weighted(0.2), any::<bool>(), 0..16u8, 0..4u8, any::<bool>(), any::<u32>());
     (exit(), code(), registers, cpu, flags).prop_map(|(exit, code, registers, cpu, flags)| {
         let ((gprs, msr, small_rax), (rip, cs, control)) = (registers, cpu);
-        let (has_paging, interrupts_on, task_priority, cpl, says_next_rip, ticks) = flags;
+        let (has_paging, interrupts_on, task_priority, cpl, has_next_rip, ticks) = flags;
         Step {
             exit,
             code,
@@ -135,7 +135,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
             interrupts_on,
             task_priority,
             cpl,
-            says_next_rip,
+            has_next_rip,
             ticks,
         }
     })
@@ -156,7 +156,7 @@ impl Lab {
             (vcpu.gprs[Gpr::Rax as usize], vcpu.gprs[Gpr::Rdx as usize]) = (small.into(), 0);
         }
         let next_rip = step.rip.wrapping_add(step.code.len() as u64);
-        vcpu.next_rip = step.says_next_rip.then_some(next_rip);
+        vcpu.next_rip = step.has_next_rip.then_some(next_rip);
         // An address without memory is one of the things to try.
         let _ = self.machine.memory().write(Gpa(step.rip), &step.code);
         self.set_interrupts(step.interrupts_on);

@@ -29,7 +29,7 @@ const WAYS: &[Way] = &[
     ("logical", destinations::logical),
     ("cluster", destinations::cluster),
     ("lowest", destinations::lowest_priority),
-    ("nobody", destinations::absent),
+    ("absent", destinations::absent),
     ("reserved", destinations::reserved),
     ("nmi", nmis::each_gets_its_own),
     ("nmi-nesting", nmis::none_comes_into_a_handler),
