@@ -34,7 +34,7 @@ fn lines(source: &str) -> Vec<&str> {
 }
 
 /// The code of one variant, as the assembler sees it.
-fn expanded<'a>(source: &'a str, exit: Exit, exchanges: bool, counts: bool) -> Vec<&'a str> {
+fn expanded(source: &str, exit: Exit, exchanges: bool, counts: bool) -> Vec<&str> {
     let is_met = |condition: &str| match condition.split_once(" >= ") {
         Some((r"\exit", least)) => exit as u32 >= least.parse().unwrap(),
         None if condition == r"\exchanges" => exchanges,
@@ -68,7 +68,7 @@ fn problems_of(code: &[&str], exit: Exit, exchanges: bool) -> Vec<String> {
     let at = code.iter().position(|line| *line == "vmrun rax").unwrap();
     let (before, after) = (&code[..at], &code[at + 1..]);
     let saved = after.iter().rposition(|line| line.starts_with("save_upper_registers")).unwrap();
-    let cleared = |register: &&str| after[saved..].contains(&format!("xor {register}, {register}").as_str());
+    let cleared = |register: &str| after[saved..].contains(&format!("xor {register}, {register}").as_str());
     let host = find(after, &HOST_SPEC_CTRL);
     let barrier = find(after, &BARRIER);
     let stuffing = find(after, &STUFFING);
@@ -76,7 +76,7 @@ fn problems_of(code: &[&str], exit: Exit, exchanges: bool) -> Vec<String> {
     let is_before = |step: Option<usize>| step.is_some_and(|step| saved < step && step < returns);
     let checks = [
         ("VERW right before VMRUN", exit >= Exit::Cleared, before.last().unwrap().starts_with("verw word ptr ")),
-        ("all registers cleared", exit >= Exit::Cleared, CLEARED.iter().all(|register| cleared(&register))),
+        ("all registers cleared", exit >= Exit::Cleared, CLEARED.into_iter().all(cleared)),
         ("return stack filled", exit >= Exit::Stuffed, is_before(stuffing)),
         ("division", exit >= Exit::Barrier, find(before, &DIVISION).is_some()),
         ("IBPB", exit >= Exit::Barrier, is_before(barrier) && barrier < stuffing),
