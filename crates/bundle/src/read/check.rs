@@ -69,13 +69,15 @@ fn disks(manifest: &Manifest) -> Result<(), Problem> {
         for disk in &guest.disks {
             let is_server = |other: &GuestConfig| other.vsock.as_ref().is_some_and(|vsock| vsock.cid == disk.cid);
             if !manifest.guests.iter().any(|other| other.name != guest.name && is_server(other)) {
-                return bad("has a disk with a server that is no other guest with sockets");
+                return bad("has a disk whose server is no other guest with sockets");
             }
             if !limits::PORTS_OF_SERVERS.contains(&disk.port) {
                 return bad("has a disk at a port that is reserved: 1 to 4294967294 are possible");
             }
             if disk.export.len() > limits::EXPORT_BYTES || disk.serial.len() > limits::DISK_SERIAL_BYTES {
-                return bad("has a disk with too long names: 128 bytes of the export's and 20 of its serial number");
+                return bad(
+                    "has a disk whose names are too long: 128 bytes of the export's and 20 of its serial number",
+                );
             }
             if !limits::DISK_TIMEOUTS_S.contains(&disk.timeout_s) {
                 return bad("has a disk with a bad timeout: 1 to 3600 seconds are possible");
@@ -203,7 +205,7 @@ pub(crate) fn guest(guest: &GuestConfig) -> Result<(), &'static str> {
         return Err("gets too many PCI functions: 16 are possible");
     }
     if guest.functions.iter().any(|function| function.selector.len() > limits::SELECTOR_BYTES) {
-        return Err("gets a PCI function with too long a selector: 64 bytes are possible");
+        return Err("gets a PCI function whose selector is too long: 64 bytes are possible");
     }
     if guest.functions.iter().any(|function| function.virtual_functions > limits::VIRTUAL_FUNCTIONS) {
         return Err("gets too many virtual functions of a PCI function: 7 are possible");
