@@ -9,15 +9,18 @@ use bundle::AssignedConfig;
 use e2e::host::Host;
 use e2e::old_image;
 use e2e::place::{Emulator, Kernel};
-use e2e::recipe::{Recipe, folder};
+use e2e::recipe::{Recipe, folder, linux};
 use e2e::stock;
 use handover::state::DeviceKind;
 use lab::datagrams::Receiver;
 use wire::{EventKind, PciProgress, RequestBody, UpdateBy, VmState};
 
 use super::Rule;
-use super::devices::card;
+use super::devices::{card, disk};
 use super::hot_plug::changes;
+
+pub const LONG_RULES: &[Rule] =
+    &[("a_function_of_a_disk_is_used_across_updates_and_revoked", a_function_of_a_disk_is_used)];
 
 pub const DRIVER_LONG_RULES: &[Rule] = &[
     ("a_virtual_function_is_used_across_updates_and_revoked", a_virtual_function_is_used),
@@ -133,6 +136,36 @@ fn is_revoked(host: &mut Host) -> Result<()> {
                 if guest == "user" && reason.contains("its physical function 0000:"))
         })
     })
+}
+
+/// The service guest has the disk's primary controller, and gives two secondary ones queues and interrupts. All have
+/// the one namespace.
+fn a_function_of_a_disk_is_used() -> Result<()> {
+    const NVME: &str = "1b36:0010";
+    let physical = AssignedConfig { selector: NVME.into(), virtual_functions: 2, ..AssignedConfig::default() };
+    let service = Guest { functions: vec![physical], ..linux("service", Kernel::Default, "nvme-sriov:2,wait")? };
+    let recipe = Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![disk(2)]).guest(service);
+    let mut host = recipe.linux("user", "plugged:1")?.start()?;
+    host.limit(LIMIT);
+    host.guest_prints("service", "nvme-sriov: 2 online")?;
+    host.guest_prints("user", "baton-agent: init reached")?;
+    let assign = RequestBody::PciAssign { function: format!("{NVME}#2"), guest: "user".into(), without_reset: false };
+    changes(&mut host, assign, PciProgress::Done)?;
+    host.guest_prints("user", "plugged 0: /dev/nvme0n1")?;
+    for generation in 2..=3 {
+        host.guest_prints("user", " wrong=0 errors=0 slowest_us=")?;
+        host.update_to(generation)?;
+    }
+    host.guest_prints("user", " wrong=0 errors=0 slowest_us=")?;
+    let physical = RequestBody::PciRelease { function: format!("{NVME}#1"), guest: None, is_forced: true };
+    changes(&mut host, physical, PciProgress::Done)?;
+    is_revoked(&mut host)?;
+    host.guest_prints("user", "plugged 0: gone")?;
+    host.state("user", VmState::Running)?;
+    for name in ["service", "user"] {
+        ensure!(!host.seen.console(name).contains("WRONG"), "{}", host.seen.console(name));
+    }
+    host.powers_off()
 }
 
 /// Nothing states which addresses are free there.

@@ -13,6 +13,7 @@ mod drivers;
 mod echo;
 mod hvc;
 mod machine;
+mod nvme_functions;
 mod options;
 mod plugged;
 mod power_key;

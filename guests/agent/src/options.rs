@@ -18,6 +18,8 @@
 //! | `steal` | prints the stolen time of the machine's CPUs |
 //! | `backtrace` | makes the kernel show what every CPU does, by NMI |
 //! | `disk:MIB` | writes and verifies so much of the first NVMe or virtio disk for ever, beside the tasks that follow |
+//! | `sriov:N` | enables so many virtual functions (SR-IOV) of the first network card that can have any |
+//! | `nvme-sriov:N` | enables so many of the first NVMe controller, gives them queues and interrupts, has them online |
 //! | `plugged:MIB` | writes and verifies so much of each NVMe disk that comes, until it is gone, for ever, beside the tasks that follow |
 //! | `reset:TIMES` | resets the function of the first NVMe disk, so many times, while others use it |
 //! | `reads:DEPTH:MS` | reads blocks of the first NVMe disk at random places for so long, DEPTH at a time, and prints how many |
@@ -94,6 +96,8 @@ pub enum Task {
     Plugged(u64),
     /// Enable so many virtual functions of the first function that can have any.
     VirtualFunctions(u64),
+    /// Enable so many virtual functions of the first NVMe controller, and have them online.
+    NvmeFunctions(u32),
     /// Reset a disk's function, so often.
     Reset(u64),
     /// Read blocks of a disk at random places.
@@ -225,6 +229,7 @@ fn task(word: &str) -> Result<Task, UnknownTask> {
         (Some("disk"), Some(mebibytes), None, _) => mebibytes.parse().ok().map(Task::Disk),
         (Some("plugged"), Some(mebibytes), None, _) => mebibytes.parse().ok().map(Task::Plugged),
         (Some("sriov"), Some(number), None, _) => number.parse().ok().map(Task::VirtualFunctions),
+        (Some("nvme-sriov"), Some(number), None, _) => number.parse().ok().map(Task::NvmeFunctions),
         (Some("reset"), Some(times), None, _) => times.parse().ok().map(Task::Reset),
         (Some("reads"), Some(depth), Some(time), None) => reads(depth, time),
         (Some("serve"), Some(own), Some(port), None) => address(own, port).map(Task::Serve),

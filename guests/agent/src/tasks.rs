@@ -3,8 +3,8 @@
 
 use crate::options::Task;
 use crate::{
-    busy, churn, disk, dmi, drivers, echo, hvc, log, machine, plugged, power_key, print, random, reads, replug, serve,
-    stream, stress, system, virtual_functions, vsock,
+    busy, churn, disk, dmi, drivers, echo, hvc, log, machine, nvme_functions, plugged, power_key, print, random, reads,
+    replug, serve, stream, stress, system, virtual_functions, vsock,
 };
 use std::hint::black_box;
 use std::thread::sleep;
@@ -36,6 +36,7 @@ pub fn run(task: Task) {
         Task::Disk(mebibytes) => disk::start(mebibytes),
         Task::Plugged(mebibytes) => plugged::start(disk::blocks(mebibytes)),
         Task::VirtualFunctions(number) => virtual_functions::enable(number),
+        Task::NvmeFunctions(number) => nvme_functions::enable(number),
         Task::Reset(times) => disk::reset(times),
         Task::Reads { depth, time } => reads::run(depth, time),
         Task::Stream { own, to } => stream::start(own, to),

@@ -47,6 +47,7 @@ fn times_are_milliseconds() {
     assert_eq!(only("agent=replug:3"), Task::Replug(3));
     assert_eq!(only("agent=reset:4"), Task::Reset(4));
     assert_eq!(only("agent=sriov:2"), Task::VirtualFunctions(2));
+    assert_eq!(only("agent=nvme-sriov:2"), Task::NvmeFunctions(2));
     let period = Duration::from_millis(10);
     assert_eq!(only("agent=heartbeat:10"), Task::Heartbeat { period, count: None });
     assert_eq!(only("agent=heartbeat:10:3"), Task::Heartbeat { period, count: Some(3) });
