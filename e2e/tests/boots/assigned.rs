@@ -10,14 +10,15 @@ use baton::size::Size;
 use bundle::AssignedConfig;
 use e2e::alone;
 use e2e::host::Host;
-use e2e::place::{Emulator, Kernel};
+use e2e::place::{Emulator, Kernel, built};
 use e2e::recipe::{Recipe, folder, linux, tiny};
 use handover::image::REMAPPED_SINCE;
-use wire::{EventKind, PciFunction, ReplyBody, RequestBody, UpdateBy, VmState};
+use wire::{EventKind, PciFunction, ReplyBody, RequestBody, UpdateBy, UploadKind, VmState};
 
 use super::Rule;
 use super::devices::{card, disk};
 use super::iommus::image_of;
+use super::update::update_by;
 
 pub const RULES: &[Rule] = &[
     ("edu_interrupts_exactly_once_on_the_bare_machine", edu_interrupts_exactly_once_on_the_bare_machine),
@@ -53,6 +54,7 @@ pub const LONG_RULES: &[Rule] = &[
     ("a_guest_resets_its_disk_over_and_over_across_updates_behind_intels_iommu", || {
         a_guest_resets_its_disk(Iommu::Intel)
     }),
+    ("the_previous_image_is_refused_where_it_lacks_resets", the_previous_image_is_refused),
     ("a_guest_ends_amid_resets_of_its_disk", a_guest_ends_amid_resets),
     ("an_image_that_does_not_reset_functions_is_refused", an_image_that_does_not_reset_is_refused),
     ("a_function_that_does_not_come_back_from_its_reset_is_gone", a_function_that_does_not_come_back_is_gone),
@@ -97,7 +99,7 @@ fn edu_survives_any_use_on_the_bare_machine() -> Result<()> {
     Ok(())
 }
 
-fn assigned(selector: &str, without_reset: bool) -> AssignedConfig {
+pub(super) fn assigned(selector: &str, without_reset: bool) -> AssignedConfig {
     AssignedConfig { selector: selector.to_owned(), without_reset, gsi: None, virtual_functions: 0 }
 }
 
@@ -227,6 +229,25 @@ fn an_image_that_does_not_reset_is_refused() -> Result<()> {
     host.order(RequestBody::VmStop { name: "edu".into() })?;
     host.state("edu", VmState::Stopped)?;
     host.update_to(2)?;
+    host.powers_off()
+}
+
+/// The image before is one that does not know such resets.
+fn the_previous_image_is_refused() -> Result<()> {
+    let folder = folder()?;
+    let image = Image::File(image_of(folder.path(), REMAPPED_SINCE)?);
+    let recipe = Recipe { image, ..Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![Device::Edu, disk(0)]) };
+    let mut host = recipe.guest(Guest { autostart: false, ..edu_and_disk("do=stream")? }).start()?;
+    host.limit(Duration::from_secs(60));
+    host.update_to(2)?;
+    host.upload(UploadKind::Image, &baton::image::sealed(fs::read(built("baton.elf")?)?))?;
+    update_by(&mut host, UpdateBy::Upload)?;
+    host.order(RequestBody::VmStart { name: "edu".into() })?;
+    host.guest_prints("edu", "edu: stream ")?;
+    let refusal = host.refusal(RequestBody::Update { is_dry_run: false, by: UpdateBy::Previous })?;
+    ensure!(refusal.reason.contains("does not carry out resets that guests ask for"), "{refusal:?}");
+    host.guest_prints("edu", "edu: stream ")?;
+    host.state("edu", VmState::Running)?;
     host.powers_off()
 }
 

@@ -28,6 +28,7 @@ mod devices;
 mod disk_boot;
 mod disks;
 mod endings;
+mod groups;
 mod hostile;
 mod hot_plug;
 mod images;
@@ -263,6 +264,7 @@ fn long_tests() -> Vec<Trial> {
         ("devices", if Emulator::Ten.is_here() { devices::TEN_LONG_RULES } else { &[] }),
         ("devices", if Kernel::V6_1Full.file().is_ok() { devices::DRIVER_LONG_RULES } else { &[] }),
         ("assigned", assigned::LONG_RULES),
+        ("assigned", groups::LONG_RULES),
         ("configuring", configuring::LONG_RULES),
         ("assigned", if Kernel::V6_1Full.file().is_ok() { assigned::DRIVER_RULES } else { &[] }),
         ("networks", if Kernel::V6_12.drivers().is_ok() { networks::LONG_RULES } else { &[] }),

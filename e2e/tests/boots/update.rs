@@ -121,7 +121,7 @@ pub(super) fn update(host: &mut Host) -> Result<UpdateReport> {
     update_by(host, UpdateBy::Bundle)
 }
 
-fn update_by(host: &mut Host, by: UpdateBy) -> Result<UpdateReport> {
+pub(super) fn update_by(host: &mut Host, by: UpdateBy) -> Result<UpdateReport> {
     for _ in 0..ATTEMPTS {
         match host.client()?.request_within(BOOT_LIMIT, RequestBody::Update { is_dry_run: false, by }) {
             Ok(ReplyBody::Updated(report)) => return Ok(report),
