@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use baton::config::{Device, Guest, Iommu, Model};
 use baton::image::linux;
 use e2e::host::Host;
 use e2e::place::{Emulator, Kernel, built, uefi};
@@ -14,6 +15,8 @@ use lab::initramfs::{self, Next};
 use lab::{Ending, Machine};
 
 use super::Rule;
+use super::assigned::assigned;
+use super::devices::card;
 
 pub const RULES: &[Rule] = &[
     ("a_running_linux_is_replaced", || is_replaced("-c", 1024, None)),
@@ -23,6 +26,12 @@ pub const RULES: &[Rule] = &[
 
 /// Those that want UEFI firmware.
 pub const UEFI_RULES: &[Rule] = &[("a_linux_that_uefi_has_started_is_replaced", || is_replaced("-s", 1024, uefi()))];
+
+/// Those that want a kernel with the IOMMUs' drivers.
+pub const DRIVER_LONG_RULES: &[Rule] = &[
+    ("an_iommu_that_a_linux_had_enabled_is_taken_over_behind_amds_iommu", || iommu_is_taken_over(Iommu::Amd)),
+    ("an_iommu_that_a_linux_had_enabled_is_taken_over_behind_intels_iommu", || iommu_is_taken_over(Iommu::Intel)),
+];
 
 const GUEST: &str = "keeper";
 /// An emulated Linux may take this long to its /init, on a crowded machine.
@@ -35,7 +44,8 @@ fn is_replaced(system_call: &str, memory_mib: u64, firmware: Option<PathBuf>) ->
     let recipe = recipe.guest(tiny(GUEST, "keeper", "do=fresh")?);
     let is_uefi = firmware.is_some();
     let mut host = recipe.start_changed(Some(&recipe.bundle()?), |folder, machine| {
-        let machine = linux_first(folder, machine, system_call)?;
+        let kernel = if Kernel::V6_12.file().is_ok() { Kernel::V6_12 } else { Kernel::Default };
+        let machine = linux_first(folder, kernel, machine, system_call)?;
         let bios = firmware.into_iter().flat_map(|file| ["-bios".into(), file.into_os_string()]);
         let extra = machine.extra.iter().cloned().chain(bios).collect();
         Ok(Machine { extra, ..machine })
@@ -47,6 +57,29 @@ fn is_replaced(system_call: &str, memory_mib: u64, firmware: Option<PathBuf>) ->
     host.guest_prints(GUEST, "keeper: fresh: ok")?;
     ensure!(host.ending()? == Ending::PoweredOff, "{}", host.seen);
     is_well(&host, is_uefi)
+}
+
+/// Linux has translated transfers and remapped interrupts. The guest drives a function of its own, and reaches no
+/// memory that is not the guest's.
+fn iommu_is_taken_over(iommu: Iommu) -> Result<()> {
+    let attack = "do=check,msi,attack at=0x100000000,0x3f00000,0xfee00000 expect=refused";
+    let edu = Guest { functions: vec![assigned("1234:11e8", true)], ..tiny("edu", "edu", attack)? };
+    let recipe = Recipe::new().cpus(2).with_devices(iommu, vec![Device::Edu, card(Model::E1000e)]).guest(edu);
+    let mut host = recipe.start_changed(Some(&recipe.bundle()?), |folder, machine| {
+        let machine = linux_first(folder, Kernel::V6_1Full, machine, "-s")?;
+        Ok(Machine { cmdline: format!("{} intel_iommu=on iommu.strict=1", machine.cmdline), ..machine })
+    })?;
+    host.limit(LIMIT);
+    let (enabled, unit) = match iommu {
+        Iommu::Amd => ("AMD-Vi: Interrupt remapping enabled", "IOMMU: AMD-Vi at "),
+        _ => ("DMAR-IR: Enabled IRQ remapping", "IOMMU: VT-d at "),
+    };
+    host.logs(&[enabled])?;
+    host.logs(&["Baton", "loaded by the Linux boot protocol"])?;
+    host.logs(&[unit, "isolates the functions behind it"])?;
+    host.guest_prints("edu", "edu: msi halted n=1000 came=1000")?;
+    host.guest_prints("edu", "edu: attack: ok")?;
+    host.powers_off()
 }
 
 /// Nothing of what Linux has left is complained of, and the place is one below 4 GiB.
@@ -61,8 +94,7 @@ fn is_well(host: &Host, is_uefi: bool) -> Result<()> {
 }
 
 /// The same machine, but what it starts is Linux, which has kexec, the image and the bundle in its initial file system.
-fn linux_first(folder: &Path, machine: Machine, system_call: &str) -> Result<Machine> {
-    let kernel = if Kernel::V6_12.file().is_ok() { Kernel::V6_12 } else { Kernel::Default };
+fn linux_first(folder: &Path, kernel: Kernel, machine: Machine, system_call: &str) -> Result<Machine> {
     let next = Next {
         kernel: linux::bzimage(&fs::read(&machine.image)?)?,
         initrd: machine.bundle.as_ref().map(fs::read).transpose()?.unwrap_or_default(),

@@ -280,6 +280,7 @@ fn long_tests() -> Vec<Trial> {
         ("many_guests", many_guests::LONG_RULES),
         ("hot_plug", hot_plug::LONG_RULES),
         ("hot_plug", if Kernel::V6_1Full.file().is_ok() { hot_plug::DRIVER_LONG_RULES } else { &[] }),
+        ("iommus", if has_kexec() && Kernel::V6_1Full.file().is_ok() { kexec::DRIVER_LONG_RULES } else { &[] }),
         ("sriov", sriov::LONG_RULES),
         ("sriov", if has_igb() { sriov::DRIVER_LONG_RULES } else { &[] }),
         ("last_words", last_words::LONG_RULES),
