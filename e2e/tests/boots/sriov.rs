@@ -88,13 +88,18 @@ fn a_virtual_function_is_used() -> Result<()> {
 }
 
 /// The driver is loaded before the function comes. A reset of the guest with the card revokes it.
+///
+/// The user starts once the service guest runs: all of its kernel's messages are more than its console's queue takes
+/// while the first CPU loads another guest.
 fn a_running_guest_gets_one() -> Result<()> {
     let (one, other) = (folder()?, folder()?);
     let mut user = stock::guest(other.path(), "user", Kernel::V6_1Full, &["igbvf"], "wait")?;
     user.cmdline = user.cmdline.replace("loglevel=5", "loglevel=7");
+    user.autostart = false;
     let mut host = recipe(Iommu::Intel).guest(service(one.path())?).guest(user).start()?;
     host.limit(LIMIT);
     host.guest_prints("service", "sriov: 2 enabled")?;
+    host.order(RequestBody::VmStart { name: "user".into() })?;
     host.guest_prints("user", "baton-agent: drivers done")?;
     has_so_many(&mut host, 2)?;
     for round in 1..=2 {
