@@ -49,6 +49,14 @@ fn all_functions_behind_bridges_are_found_and_no_others() {
     assert_eq!(places(&found), ["0000:00:00.0", "0000:00:02.0", "0000:00:1f.0", "0000:00:1f.3", "0000:01:00.0"]);
 }
 
+/// The length of a range is found by writing ones to it, which takes it away from its driver.
+#[test]
+fn a_scan_writes_no_register() {
+    let mut machine = machine();
+    let (found, _) = scan(&mut machine, "all");
+    assert!(!found.is_empty() && machine.writes.is_empty(), "{:?}", machine.writes);
+}
+
 #[test]
 fn ranges_are_where_the_firmware_has_placed_them() {
     let (found, _) = scan(&mut machine(), "all");

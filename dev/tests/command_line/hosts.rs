@@ -232,16 +232,21 @@ fn records_are_followed_to_the_end() {
     assert!(output.out.starts_with("[    0.000000] cpu0 info  boot: record 0\n"), "{}", output.out);
     let output = operator.run(&["events", "--json"]);
     assert_eq!(output.out, "{\"sequence\":0,\"time_ns\":5,\"kind\":\"host-ready\"}\n");
-    let follower = operator.start(&mut operator.command(&["log", "-f", "--json"]));
-    thread::sleep(Duration::from_millis(500));
+    let followers = ["log", "events"].map(|records| {
+        let follower = operator.start(&mut operator.command(&[records, "-f", "--json"]));
+        thread::sleep(Duration::from_millis(500));
+        follower
+    });
     assert_eq!(operator.run(&["down", "--yes"]).status, 0);
-    let output = follower.wait_with_output().expect("ended");
-    let out = String::from_utf8(output.stdout).expect("text");
-    let err = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(output.status.code(), Some(1), "the end of the host is no success");
-    assert!(err.contains("the host has ended") && err.contains("nothing more comes"), "{err}");
-    assert_eq!(out.lines().count(), 4, "{out}");
-    assert!(out.lines().all(|line| line.starts_with("{\"sequence\":")));
+    for (follower, lines) in followers.into_iter().zip([4, 1]) {
+        let output = follower.wait_with_output().expect("ended");
+        let out = String::from_utf8(output.stdout).expect("text");
+        let err = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(1), "the end of the host is no success");
+        assert!(err.contains("the host has ended") && err.contains("nothing more comes"), "{err}");
+        assert_eq!(out.lines().count(), lines, "{out}");
+        assert!(out.lines().all(|line| line.starts_with("{\"sequence\":")));
+    }
 }
 
 fn a_detached_host_that_fails_shows_its_last_lines() {
