@@ -1,31 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From the request to the blackout, and what is answered: in virtual time.
 
-use std::cell::Cell;
-
 use update::finish::{Finishing, Step};
 use update::order::{End, Order, Progress};
 use update::platform::Clock;
 use update::prepare::{self, Drafts, Failure, Preparation, SliceEnd, Turn};
 
-/// A tick is a microsecond.
-#[derive(Default)]
-struct Time(Cell<u64>);
+mod virtual_time;
 
-impl Time {
-    fn pass(&self, us: u64) {
-        self.0.set(self.0.get() + us);
-    }
-}
+use virtual_time::{Time, at};
 
-impl Clock for Time {
-    fn now(&self) -> u64 {
-        self.0.get()
-    }
-
-    fn ticks(&self, us: u64) -> u64 {
-        us
-    }
+/// So many microseconds pass.
+fn pass(time: &Time, us: u64) {
+    time.0.set(time.0.get() + us);
 }
 
 const REQUEST: u32 = 9;
@@ -46,7 +33,7 @@ fn poll(order: &mut Order<u32, &'static str>, time: &Time, progress: Progress<&'
 
 #[test]
 fn a_failed_preparation_is_answered_once() {
-    let (time, mut order) = (Time::default(), begun(false));
+    let (time, mut order) = (at(0), begun(false));
     assert_eq!(poll(&mut order, &time, Progress::UnderWay("on")), None);
     assert_eq!((order.is_idle(), order.request(), order.may_depart(&time, true)), (false, None, false));
     assert_eq!(order.alarm(&time, |_| 77), Some(77));
@@ -57,28 +44,28 @@ fn a_failed_preparation_is_answered_once() {
 
 #[test]
 fn a_dry_run_ends_where_the_blackout_would_begin() {
-    let (time, mut order) = (Time::default(), begun(true));
+    let (time, mut order) = (at(0), begun(true));
     assert_eq!(poll(&mut order, &time, Progress::Prepared("all")), Some((REQUEST, End::DryRun("all"))));
     assert!(order.is_idle() && order.depart(|_| true).is_none());
 }
 
 #[test]
 fn the_blackout_waits_for_a_quiet_channel_but_not_for_ever() {
-    let (time, mut order) = (Time::default(), begun(false));
+    let (time, mut order) = (at(0), begun(false));
     assert_eq!(poll(&mut order, &time, Progress::Prepared("all")), None);
     assert_eq!((order.request(), order.may_depart(&time, false)), (Some(REQUEST), false));
     assert!(order.may_depart(&time, true));
     assert_eq!(order.alarm(&time, |_| 0), Some(1_000));
-    time.pass(199_999);
+    pass(&time, 199_999);
     assert_eq!((order.may_depart(&time, false), order.alarm(&time, |_| 0)), (false, Some(200_000)));
-    time.pass(1);
+    pass(&time, 1);
     assert!(order.may_depart(&time, false));
     assert_eq!(order.alarm(&time, |_| 0), Some(201_000), "a caller that waits on is not called all the time");
 }
 
 #[test]
 fn guests_that_have_changed_end_it() {
-    let (time, mut order) = (Time::default(), begun(false));
+    let (time, mut order) = (at(0), begun(false));
     assert_eq!(order.depart(|_| true), None);
     assert!(!order.is_idle());
     assert_eq!(poll(&mut order, &time, Progress::Prepared("all")), None);
@@ -88,11 +75,11 @@ fn guests_that_have_changed_end_it() {
 
 #[test]
 fn a_roll_back_is_answered_once_all_cpus_are_back() {
-    let (time, mut order) = (Time::default(), begun(false));
+    let (time, mut order) = (at(0), begun(false));
     assert_eq!(poll(&mut order, &time, Progress::Prepared("all")), None);
     assert_eq!(order.depart(|_| true), Some(Ok("all")));
     assert_eq!((order.request(), order.may_depart(&time, true)), (Some(REQUEST), false));
-    time.pass(5);
+    pass(&time, 5);
     assert_eq!(order.alarm(&time, |_| 0), Some(1_005));
     let on = |_| Progress::<_, ()>::UnderWay("on");
     assert_eq!(order.poll(&time, on, || false), None);
@@ -106,34 +93,34 @@ fn preparation(time: &Time) -> Preparation {
 
 #[test]
 fn no_slice_before_all_cpus_have_saved() {
-    let time = Time::default();
+    let time = at(0);
     let mut preparation = preparation(&time);
     assert_eq!(preparation.turn(&time, || Drafts::Missing), Turn::Wait);
     assert_eq!(preparation.alarm(), 250);
     assert_eq!(preparation.turn(&time, || panic!("it is not due")), Turn::Wait);
-    time.pass(250);
+    pass(&time, 250);
     assert_eq!(preparation.turn(&time, || Drafts::Saved), Turn::Slice);
     assert_eq!(preparation.turn(&time, || panic!("they were saved")), Turn::Slice);
 }
 
 #[test]
 fn what_is_wrong_with_the_drafts_is_known_before_the_first_slice() {
-    let time = Time::default();
+    let time = at(0);
     let failed = |drafts| preparation(&time).turn(&time, || drafts);
     assert_eq!(failed(Drafts::Failed), Turn::Failed(Failure::DraftFailed));
     assert_eq!(failed(Drafts::Outdated), Turn::Failed(Failure::GuestsChanged));
     let mut late = preparation(&time);
-    time.pass(2_000_000);
+    pass(&time, 2_000_000);
     assert_eq!(late.turn(&time, || Drafts::Missing), Turn::Wait);
-    time.pass(250);
+    pass(&time, 250);
     assert_eq!(late.turn(&time, || Drafts::Missing), Turn::Failed(Failure::DraftsLate));
 }
 
 #[test]
 fn guests_have_the_cpu_between_two_slices() {
-    let time = Time::default();
+    let time = at(0);
     let mut preparation = preparation(&time);
-    time.pass(100);
+    pass(&time, 100);
     assert_eq!(preparation.end_slice(0, 100, SliceEnd::Interrupt, &time), prepare::Progress::UnderWay);
     assert_eq!((preparation.alarm(), preparation.spent(), preparation.slices()), (350, 100, 1));
     assert_eq!(preparation.turn(&time, || Drafts::Saved), Turn::Wait);
@@ -143,7 +130,7 @@ fn guests_have_the_cpu_between_two_slices() {
 
 #[test]
 fn an_image_hangs_if_the_watchdog_finds_it_masked_twice_in_a_row() {
-    let time = Time::default();
+    let time = at(0);
     let mut preparation = preparation(&time);
     let masked = SliceEnd::Watchdog { was_masked: true };
     let mut end = |end| preparation.end_slice(0, WATCHDOG_US, end, &time);
@@ -157,7 +144,7 @@ fn an_image_hangs_if_the_watchdog_finds_it_masked_twice_in_a_row() {
 
 #[test]
 fn an_nmi_long_before_the_watchdogs_time_is_not_its_own() {
-    let time = Time::default();
+    let time = at(0);
     let preparation = preparation(&time);
     assert_eq!(preparation.watchdog_us(), WATCHDOG_US);
     assert!(!preparation.is_watchdog(10, 10 + WATCHDOG_US / 2 - 1, &time));
@@ -166,7 +153,7 @@ fn an_nmi_long_before_the_watchdogs_time_is_not_its_own() {
 
 #[test]
 fn all_slices_together_have_a_limit() {
-    let time = Time::default();
+    let time = at(0);
     let mut preparation = preparation(&time);
     assert_eq!(preparation.end_slice(0, 10_000_000, SliceEnd::Interrupt, &time), prepare::Progress::UnderWay);
     let over = preparation.end_slice(0, 1, SliceEnd::Interrupt, &time);
@@ -176,13 +163,13 @@ fn all_slices_together_have_a_limit() {
 
 #[test]
 fn what_is_left_is_done_step_by_step_with_guests_in_between() {
-    let time = Time::default();
+    let time = at(0);
     let mut finishing = Finishing::begin(&time);
     let mut steps = Vec::new();
     while steps.last() != Some(&Step::Control) {
         assert_eq!(finishing.turn(&time, || true), None);
         assert_eq!(finishing.alarm(), time.now() + 200);
-        time.pass(200);
+        pass(&time, 200);
         steps.extend(finishing.turn(&time, || true));
         finishing.end_step(&time);
     }
@@ -193,14 +180,14 @@ fn what_is_left_is_done_step_by_step_with_guests_in_between() {
 
 #[test]
 fn the_old_images_memory_waits_for_every_cpu_but_not_for_ever() {
-    let time = Time::default();
+    let time = at(0);
     let mut finishing = Finishing::begin(&time);
-    time.pass(200);
+    pass(&time, 200);
     assert_eq!((finishing.turn(&time, || false), finishing.alarm()), (None, 400));
-    time.pass(2_000_000 - 201);
+    pass(&time, 2_000_000 - 201);
     assert_eq!(finishing.turn(&time, || false), None);
-    let mut exact = Finishing::begin(&Time::default());
-    assert_eq!(exact.turn(&Time(Cell::new(2_000_000)), || false), Some(Step::Memory));
-    time.pass(200);
+    let mut exact = Finishing::begin(&at(0));
+    assert_eq!(exact.turn(&at(2_000_000), || false), Some(Step::Memory));
+    pass(&time, 200);
     assert_eq!(finishing.turn(&time, || panic!("it is too late to ask")), Some(Step::Memory));
 }

@@ -2,29 +2,16 @@
 //! Every course of a preparation up to five slices: drafts that are late, fail or are outdated; an image that needs
 //! long, hangs, gives up or gets ready. Whatever comes, guests run in between, and it ends.
 
-use std::cell::Cell;
-
 use update::platform::Clock;
 use update::prepare::{Drafts, Failure, LIMIT_US, Preparation, Progress, SLICE_US, SliceEnd, Turn};
 
-/// A tick is a microsecond.
-#[derive(Default)]
-struct Time(Cell<u64>);
+mod virtual_time;
 
-impl Time {
-    fn pass(&self, us: u64) {
-        self.0.set(self.0.get() + us);
-    }
-}
+use virtual_time::{Time, at};
 
-impl Clock for Time {
-    fn now(&self) -> u64 {
-        self.0.get()
-    }
-
-    fn ticks(&self, us: u64) -> u64 {
-        us
-    }
+/// So many microseconds pass.
+fn pass(time: &Time, us: u64) {
+    time.0.set(time.0.get() + us);
 }
 
 const WATCHDOG_US: u64 = 5_000;
@@ -44,7 +31,7 @@ fn after_drafts(time: &Time, polls: u32) -> Preparation {
         assert_eq!(preparation.turn(time, || Drafts::Missing), Turn::Wait);
         assert!(preparation.alarm() > time.now(), "the caller is called all the time");
         assert_eq!(preparation.turn(time, || panic!("the drafts are read too often")), Turn::Wait);
-        time.pass(preparation.alarm() - time.now());
+        pass(time, preparation.alarm() - time.now());
     }
     assert_eq!(preparation.turn(time, || Drafts::Saved), Turn::Slice);
     preparation
@@ -52,12 +39,12 @@ fn after_drafts(time: &Time, polls: u32) -> Preparation {
 
 /// Goes through slices that end so; returns how it ends, and checks what holds at each of them.
 fn run(polls: u32, slices: &[(SliceEnd, u64)]) -> Progress {
-    let time = Time::default();
+    let time = at(0);
     let mut preparation = after_drafts(&time, polls);
     let mut spent = 0;
     for (number, &(end, length)) in (1..).zip(slices) {
         let began = time.now();
-        time.pass(length);
+        pass(&time, length);
         spent += length;
         let progress = preparation.end_slice(began, time.now(), end, &time);
         assert_eq!((preparation.spent(), preparation.slices()), (spent, number));
@@ -66,7 +53,7 @@ fn run(polls: u32, slices: &[(SliceEnd, u64)]) -> Progress {
         }
         assert!(spent <= LIMIT_US, "it goes on after {spent} us");
         assert_eq!(preparation.turn(&time, || panic!("drafts are saved once")), Turn::Wait, "no guest runs in between");
-        time.pass(preparation.alarm() - time.now());
+        pass(&time, preparation.alarm() - time.now());
         assert_eq!(preparation.turn(&time, || panic!("drafts are saved once")), Turn::Slice);
     }
     Progress::UnderWay
@@ -122,21 +109,21 @@ fn every_course_of_slices_ends_as_it_ought_to() {
 fn drafts_that_are_late_fail_or_are_outdated_end_it_before_any_slice() {
     for (drafts, failure) in [(Drafts::Failed, Failure::DraftFailed), (Drafts::Outdated, Failure::GuestsChanged)] {
         for polls in 0..3 {
-            let time = Time::default();
+            let time = at(0);
             let mut preparation = Preparation::begin(WATCHDOG_US, &time);
             for _ in 0..polls {
                 assert_eq!(preparation.turn(&time, || Drafts::Missing), Turn::Wait);
-                time.pass(preparation.alarm() - time.now());
+                pass(&time, preparation.alarm() - time.now());
             }
             assert_eq!(preparation.turn(&time, || drafts), Turn::Failed(failure));
             assert_eq!((preparation.slices(), preparation.spent()), (0, 0));
         }
     }
-    let time = Time::default();
+    let time = at(0);
     let mut preparation = Preparation::begin(WATCHDOG_US, &time);
     let polls = (0..).take_while(|_| {
         let turn = preparation.turn(&time, || Drafts::Missing);
-        time.pass(preparation.alarm().saturating_sub(time.now()));
+        pass(&time, preparation.alarm().saturating_sub(time.now()));
         turn == Turn::Wait
     });
     assert!(polls.count() < 10_000);
