@@ -9,6 +9,7 @@
 //! | [`cpu`] | the facts about a CPU |
 //! | [`table`] | one row per vulnerability, with its source; a column per vendor |
 //! | [`actions`] | everything that can be done |
+//! | [`registers`] | the registers behind that, and the order in which each CPU's are written |
 //! | `guest` | the features of the CPU that guests may be shown |
 //! | [`switch`] | which world switch a vCPU needs, and SPEC_CTRL in guest and host |
 //! | [`barrier`] | when a CPU changes from one guest to another |
@@ -24,6 +25,7 @@ pub mod barrier;
 pub mod cpu;
 mod guest;
 mod microcode;
+pub mod registers;
 pub mod smt;
 mod status;
 pub mod switch;

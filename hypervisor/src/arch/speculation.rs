@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mitigations of speculation vulnerabilities, by the instructions that carry them out. `mitigations` decides;
-//! `svm/switch.S` has what is done at entries and exits.
-//!
-//! Registers: EFER.AIBRSE (AMD APM vol. 2, section 3.1.7), SPEC_CTRL and PRED_CMD (section 3.2.9), DE_CFG and BP_CFG
-//! (as named in `mitigations::table`).
+//! Mitigations of speculation vulnerabilities, by the instructions that carry them out. `mitigations` decides, and has
+//! the order of each CPU's writes; `svm/switch.S` has what is done at entries and exits.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use mitigations::barrier::LastGuest;
+use mitigations::registers::{IBPB, Refused, Register, Registers};
 use mitigations::{Actions, Assessment, Cpu, Feature, Mode, assess};
 use spin::Once;
 
@@ -15,17 +13,7 @@ use super::cpu_local::cpu_local;
 use super::percpu::PerCpu;
 use super::{cpu, probe};
 
-const MSR_SPEC_CTRL: u32 = 0x48;
-const MSR_PRED_CMD: u32 = 0x49;
-const PRED_CMD_IBPB: u64 = 1;
 const MSR_MICROCODE: u32 = 0x8b;
-const MSR_EFER: u32 = 0xc000_0080;
-const EFER_AIBRSE: u64 = 1 << 21;
-const MSR_DE_CFG: u32 = 0xc001_1029;
-const DE_CFG_LFENCE_SERIALIZES: u64 = 1 << 1;
-const DE_CFG_ZENBLEED: u64 = 1 << 9;
-const MSR_BP_CFG: u32 = 0xc001_102e;
-const BP_CFG_REDUCE_SPECULATION: u64 = 1 << 4;
 
 static ASSESSMENT: Once<Assessment> = Once::new();
 /// Actions that a CPU could not carry out although the boot CPU could, or because nothing could be probed.
@@ -48,7 +36,9 @@ pub fn detect(mode: Mode, shares_cores: bool, may_probe: bool) -> &'static Asses
         // states nothing.
         let microcode = if claimed.is_virtual { 0 } else { unsafe { cpu::read_msr(MSR_MICROCODE) } };
         let claimed = Cpu { microcode: microcode as u32, ..claimed };
-        let refused = Feature::ALL.into_iter().filter(|feature| may_probe && claimed.has(*feature) && !works(*feature));
+        let refused = Feature::ALL
+            .into_iter()
+            .filter(|feature| may_probe && claimed.has(*feature) && !claimed.works(*feature, &mut ThisCpu));
         let found = refused.fold(claimed, |cpu, feature| {
             log::warn!("mitigations: CPUID shows {feature:?}, but its register does not work: it is not used");
             cpu.without(feature)
@@ -68,78 +58,36 @@ pub fn actions() -> Actions {
     assessment().map_or(Actions::empty(), |assessment| assessment.actions) & !failed
 }
 
-/// Returns whether a register that CPUID shows takes a value and keeps it. All is as it was afterwards.
-fn works(feature: Feature) -> bool {
-    let (msr, bit) = match feature {
-        Feature::SpecCtrl => (MSR_SPEC_CTRL, lowest(cpu::cpuid(0x8000_0008, 0).ebx)),
-        // Write-only: a barrier more does no harm.
-        // SAFETY: see above.
-        Feature::PredCmd => return unsafe { probe::write_msr(MSR_PRED_CMD, PRED_CMD_IBPB) }.is_ok(),
-        Feature::AutoIbrs => (MSR_EFER, EFER_AIBRSE),
-        Feature::DeCfg => (MSR_DE_CFG, DE_CFG_LFENCE_SERIALIZES),
-        Feature::BpCfg => (MSR_BP_CFG, BP_CFG_REDUCE_SPECULATION),
-    };
-    // SAFETY: reading these has no effect.
-    let Ok(before) = (unsafe { probe::read_msr(msr) }) else { return false };
-    let holds = set(msr, bit);
-    // SAFETY: what it was.
-    holds && unsafe { probe::write_msr(msr, before) }.is_ok()
-}
+/// The calling CPU's registers, behind an IDT of this image's.
+struct ThisCpu;
 
-/// The lowest bit of SPEC_CTRL that CPUID 8000_0008h EBX shows.
-fn lowest(sizes_ebx: u32) -> u64 {
-    let bits = Cpu { sizes_ebx, ..Cpu::default() }.spec_ctrl_bits();
-    bits & bits.wrapping_neg()
-}
+impl Registers for ThisCpu {
+    fn read(&mut self, register: Register) -> Result<u64, Refused> {
+        // SAFETY: reading any of these has no effect.
+        unsafe { probe::read_msr(register as u32) }.map_err(|probe::Refused| Refused)
+    }
 
-/// Sets bits of a register of those above; whether it kept them.
-fn set(msr: u32, bits: u64) -> bool {
-    // SAFETY: each of these bits holds speculation back or makes LFENCE wait, and changes no result of any instruction.
-    let change = || unsafe {
-        let before = probe::read_msr(msr)?;
-        probe::write_msr(msr, before | bits)?;
-        probe::read_msr(msr)
-    };
-    change().is_ok_and(|after| after & bits == bits)
+    fn write(&mut self, register: Register, value: u64) -> Result<(), Refused> {
+        // SAFETY: `mitigations` changes bits that hold speculation back or make LFENCE wait, which change no result of
+        // any instruction, and leaves the others as they were.
+        unsafe { probe::write_msr(register as u32, value) }.map_err(|probe::Refused| Refused)
+    }
 }
 
 /// Carries out what is done once on each CPU, on the calling one, which has this image's traps.
 pub fn prepare_this_cpu() {
-    let Some(assessment) = assessment() else { return };
-    let wanted = assessment.actions;
-    let steps = [
-        (Actions::AUTO_IBRS, MSR_EFER, EFER_AIBRSE),
-        (Actions::SERIALIZE_LFENCE, MSR_DE_CFG, DE_CFG_LFENCE_SERIALIZES),
-        (Actions::ZENBLEED, MSR_DE_CFG, DE_CFG_ZENBLEED),
-        (Actions::REDUCE_SPECULATION, MSR_BP_CFG, BP_CFG_REDUCE_SPECULATION),
-    ];
-    for (action, msr, bits) in steps {
-        if wanted.contains(action) && !set(msr, bits) {
-            fail(action);
-        }
-    }
-    let exchanges = Actions::IBRS | Actions::IBRS_AT_EXIT;
-    if assessment.cpu.has(Feature::SpecCtrl) {
-        // SAFETY: the host's value, of bits that the CPU has.
-        let written = unsafe { probe::write_msr(MSR_SPEC_CTRL, wanted.host_spec_ctrl()) };
-        if written.is_err() {
-            fail(wanted & exchanges);
-        }
-    }
-    let barriers = Actions::IBPB_BETWEEN_GUESTS | Actions::IBPB_AT_EXIT;
-    // SAFETY: a barrier has no other effect.
-    if wanted.intersects(barriers) && unsafe { probe::write_msr(MSR_PRED_CMD, PRED_CMD_IBPB) }.is_err() {
-        fail(wanted & barriers);
+    if let Some(assessment) = assessment() {
+        fail(assessment.prepare(&mut ThisCpu));
     }
 }
 
-fn fail(action: Actions) {
-    if !actions().intersects(action) {
+fn fail(failed: Actions) {
+    if !actions().intersects(failed) {
         return;
     }
-    FAILED.fetch_or(action.bits(), Ordering::Relaxed);
+    FAILED.fetch_or(failed.bits(), Ordering::Relaxed);
     log::error!(
-        "CPU {}: mitigation {action:?} cannot be carried out: it is not done any more",
+        "CPU {}: mitigation {failed:?} cannot be carried out: it is not done any more",
         PerCpu::current().index
     );
 }
@@ -149,6 +97,6 @@ pub fn follow_guest(guest: u32) {
     let barrier = actions().contains(Actions::IBPB_BETWEEN_GUESTS);
     if barrier && LAST_GUEST.mine().follow(guest) {
         // SAFETY: the register took the command when this CPU was prepared; a barrier has no other effect.
-        unsafe { cpu::write_msr(MSR_PRED_CMD, PRED_CMD_IBPB) };
+        unsafe { cpu::write_msr(Register::PredCmd as u32, IBPB) };
     }
 }

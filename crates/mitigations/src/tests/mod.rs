@@ -2,5 +2,6 @@
 mod code;
 mod exchange;
 mod models;
+mod registers;
 mod rows;
 mod threads;
