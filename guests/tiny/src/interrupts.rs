@@ -144,6 +144,12 @@ pub fn use_interrupt_stack(vector: u8) {
     unsafe { (*TABLE.0.get())[vector as usize][0] |= 1 << 32 };
 }
 
+/// Makes a vector's gate absent, or present again.
+pub fn flip_present(vector: u8) {
+    // SAFETY: as in `use_interrupt_stack`.
+    unsafe { (*TABLE.0.get())[vector as usize][0] ^= 1 << 47 };
+}
+
 /// Loads a descriptor table register with an address and a limit.
 pub fn load(address: u64, limit: u16) {
     let mut pointer = [0_u8; 10];
