@@ -3,6 +3,8 @@
 //! kind included. It is the only test here: another one could have made what is made once in a process. (`sched` and
 //! `klog`, which are passed on every exit too, are built without `alloc`.)
 
+mod devices;
+
 use std::sync::Arc;
 
 use allocation_counter::measure;
@@ -114,12 +116,12 @@ struct Guest {
 
 impl Guest {
     fn new() -> Self {
+        let shown = CpuidConfig { vcpus: 2, tsc_khz: 3_000_000, apic_timer_khz: 3_000_000 };
+        let mut cpuid = CpuidTable::new(&host_cpuid, &shown);
+        cpuid.show_counters(pmu::guest::Vendor::Amd);
         let config = MachineConfig {
             vcpus: 2,
-            cpuid: CpuidTable::new(
-                &host_cpuid,
-                &CpuidConfig { vcpus: 2, tsc_khz: 3_000_000, apic_timer_khz: 3_000_000 },
-            ),
+            cpuid,
             scale: TscScale::from_hz(3_000_000_000).unwrap(),
             boot_unix_ns: 0,
             has_debug_exit: true,
@@ -239,7 +241,7 @@ fn host_interrupts(guest: &mut Guest) {
 
 type Exits = (&'static str, fn(&mut Guest));
 
-const EXITS: [Exits; 10] = [
+const EXITS: [Exits; 16] = [
     ("MMIO", mmio),
     ("CPUID", |guest| _ = guest.leaves(&[0x0f, 0xa2], Exit::Cpuid)),
     ("a port that no device has", |guest| guest.port(0x80, false)),
@@ -250,6 +252,12 @@ const EXITS: [Exits; 10] = [
     ("HLT and the timer", halt_until_the_timer),
     ("interrupts for another vCPU", interrupt_another),
     ("host interrupts", host_interrupts),
+    ("INS and OUTS", devices::strings),
+    ("PCI configuration", devices::configuration),
+    ("a virtio queue's notification", devices::notification),
+    ("performance counters", devices::counters),
+    ("#DB and #AC", devices::exceptions),
+    ("an IRET that is stepped over", devices::interrupt_return),
 ];
 
 #[test]
@@ -257,6 +265,7 @@ fn no_exit_path_allocates() {
     let mut guest = Guest::new();
     guest.wrmsr(APIC_BASE, 0xfee0_0d00);
     guest.wrmsr(SPURIOUS, 0x1ff);
+    guest.add_devices();
     assert_ne!(measure(|| drop(Box::new(guest.host.tsc))).count_total, 0, "allocations are counted");
     for round in 0..100 {
         for (name, exits) in EXITS.iter().chain(&[("rare ones", rare as fn(&mut Guest))]) {
