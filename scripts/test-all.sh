@@ -23,6 +23,8 @@ CASES=4096
 FUZZ_MS=30000
 # Minutes after which no part of the mutants is begun: more than all of them take.
 MUTANT_MINUTES=150
+# Longest time of all parts, those that passed before included.
+LIMIT_MINUTES=240
 
 # The tested source: the commit, and the changes on top of it.
 state() {
@@ -54,7 +56,7 @@ run_part() {
 }
 
 main() {
-  local parts part memory start result failures=0 summary=()
+  local parts part memory start result took total=0 failures=0 summary=()
   cd "$ROOT"
   memory="$ROOT/target/test-all/$(state)"
   mkdir -p "$memory"
@@ -63,17 +65,22 @@ main() {
   [[ -z "${PART:-}" ]] || parts=("$PART")
   for part in "${parts[@]}"; do
     if [[ -z "${PART:-}" && -e "$memory/$part" ]]; then
-      summary+=("$(printf '%-12s passed before, in %d s' "$part" "$(<"$memory/$part")")")
+      took=$(<"$memory/$part")
+      total=$((total + took))
+      summary+=("$(printf '%-12s passed before, in %d s' "$part" "$took")")
       continue
     fi
     report "$part"
     start=$SECONDS result=passed
     run_part "$part" "$@" || result=FAILED
-    summary+=("$(printf '%-12s %s in %d s' "$part" "$result" "$((SECONDS - start))")")
-    if [[ $result == passed ]]; then echo "$((SECONDS - start))" >"$memory/$part"; else failures=$((failures + 1)); fi
+    took=$((SECONDS - start))
+    total=$((total + took))
+    summary+=("$(printf '%-12s %s in %d s' "$part" "$result" "$took")")
+    if [[ $result == passed ]]; then echo "$took" >"$memory/$part"; else failures=$((failures + 1)); fi
   done
   printf '\n'
   printf '  %s\n' "${summary[@]}"
+  report_minutes "$total" "$LIMIT_MINUTES"
   ((failures == 0)) || refuse "$failures of ${#summary[@]} parts failed"
   report "all ${#summary[@]} parts passed"
 }

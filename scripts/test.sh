@@ -17,6 +17,8 @@ TASK="test"
 
 # The lanes' results for the summary: a line per step, and the output of a failed one.
 NOTES="$ROOT/target/test"
+# Longest time on two idle cores.
+LIMIT_MINUTES=15
 
 # Runs a command as the named step, and notes how it went and how long it took.
 step() {
@@ -133,6 +135,7 @@ main() {
   grep '^failed: ' "$NOTES/boots.log" || true
   steps=$(wc -l <"$NOTES/steps")
   failures=$(grep -c ' FAILED in ' "$NOTES/steps" || true)
+  report_minutes "$SECONDS" "$LIMIT_MINUTES"
   printf '{"bench":"test","goal":"test_minutes","value":%d.%02d,"unit":"min","modelled":false}\n' \
     "$((SECONDS / 60))" "$((SECONDS % 60 * 100 / 60))"
   ((failures == 0)) || refuse "$failures of $steps steps failed"

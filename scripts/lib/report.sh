@@ -9,6 +9,16 @@ refuse() {
   exit 1
 }
 
+# Reports the minutes that a task took against its limit. Over it is no failure: other work may slow the machine.
+report_minutes() {
+  local minutes=$((($1 + 59) / 60)) limit=$2
+  if ((minutes > limit)); then
+    report "OVER THE LIMIT: $minutes minutes, of at most $limit"
+  else
+    report "$minutes minutes, of at most $limit"
+  fi
+}
+
 have() { command -v "$1" >/dev/null 2>&1; }
 
 # Whether this machine's packages are Debian's: `dpkg` and `apt-get` on Debian or Ubuntu.
