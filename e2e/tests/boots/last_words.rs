@@ -18,6 +18,7 @@ pub const RULES: &[Rule] = &[
     ("last_words_come_before_anybody_has_subscribed", last_words_come_before_anybody_has_subscribed),
     ("last_words_come_through_an_update", last_words_come_through_an_update),
     ("last_words_come_from_a_host_that_panics", last_words_come_from_a_host_that_panics),
+    ("last_words_come_from_a_host_that_panics_and_reboots", last_words_come_from_a_host_that_panics_and_reboots),
     ("many_hosts_under_load_lose_no_last_words", many_hosts_under_load_lose_no_last_words),
 ];
 
@@ -125,6 +126,13 @@ fn last_words_come_from_a_host_that_panics() -> Result<()> {
     let mut host = host_with_a_line(Recipe::new().with_fault_points(), "selftest=panic-when-asked panic=halt")?;
     host.client().send(RequestBody::Events { from_sequence: 0, limit: 1 })?;
     Heard::until(&mut host, |heard| heard.events.contains(&started()))?.has_all(&[EventKind::HostReady, started()])
+}
+
+/// The machine ends at its reset, and the line with it: only what was sent before has come. It is reset at once.
+fn last_words_come_from_a_host_that_panics_and_reboots() -> Result<()> {
+    let mut host = host_with_a_line(Recipe::new().with_fault_points(), "selftest=panic-when-asked panic=reboot:0")?;
+    host.client().send(RequestBody::Events { from_sequence: 0, limit: 1 })?;
+    Heard::until(&mut host, |_| false)?.has_all(&[EventKind::HostReady, started()])
 }
 
 fn many_hosts_under_load_lose_no_last_words() -> Result<()> {
