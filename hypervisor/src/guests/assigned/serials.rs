@@ -47,8 +47,8 @@ impl Registers for Controller {
 }
 
 /// Reads the serial numbers of all controllers without a known one that no guest has. The caller keeps guests from
-/// choosing them meanwhile; its CPU waits. Virtual functions are not asked: the driver of their physical function brings
-/// them online, and they report its serial number.
+/// choosing them meanwhile; its CPU waits. Virtual functions are not asked: the driver of their physical function
+/// brings them online, and they report its serial number.
 pub fn ask_all(is_taken: impl Fn(Bdf) -> bool) {
     let is_unknown = |function: &&Function| function.is_nvme() && function.serial.is_none();
     let unknown: Vec<Function> =
