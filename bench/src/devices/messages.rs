@@ -15,8 +15,8 @@ use crate::setup::{HostSetup, guest};
 const MEMORY: Size = Size::mebibytes(256);
 const GUEST_MEMORY: Size = Size::mebibytes(16);
 const EDU: &str = "1234:11e8";
-/// The beginning of the guest's line with the times.
-const LINE: &str = "edu: msi running ";
+/// The beginnings of the guest's lines with the times.
+const LINES: [&str; 2] = ["edu: msi running ", "edu: msi halted-by-timer "];
 
 /// Instructions of one delivery.
 pub(super) struct Row {
@@ -24,12 +24,12 @@ pub(super) struct Row {
     pub median: f64,
 }
 
-/// Measures a thousand deliveries to a guest that executes instructions.
-pub(super) fn measure(context: &Context, iommu: Iommu) -> Result<Row> {
+/// Measures a thousand deliveries to a guest that executes instructions, and a thousand to one that sleeps in HLT.
+pub(super) fn measure(context: &Context, iommu: Iommu) -> Result<[Row; 2]> {
     let functions =
         vec![AssignedConfig { selector: EDU.to_owned(), without_reset: true, gsi: None, virtual_functions: 0 }];
     let kernel = context.made("target/guests/edu.elf")?;
-    let edu = Guest { cmdline: "do=msi".to_owned(), functions, ..guest("edu", kernel, GUEST_MEMORY) };
+    let edu = Guest { cmdline: "do=msi,msi-timed".to_owned(), functions, ..guest("edu", kernel, GUEST_MEMORY) };
     let setup = HostSetup {
         guests: vec![edu],
         iommu,
@@ -39,14 +39,25 @@ pub(super) fn measure(context: &Context, iommu: Iommu) -> Result<Row> {
         ..HostSetup::new(MEMORY)
     };
     let mut console = String::new();
-    let line = setup.start(context)?.wait(context.timeout, "the guest's line with the times", |what| {
+    let lines = setup.start(context)?.wait(context.timeout, "the guest's lines with the times", |what| {
         if let What::Console { bytes, .. } = what {
             console += &String::from_utf8_lossy(bytes);
         }
-        console.lines().find(|line| line.starts_with(LINE) && line.contains("median=")).map(str::to_owned)
+        let [running, halted] = LINES.map(|name| line(&console, name));
+        Some([running?, halted?])
     })?;
+    let [running, halted] = lines.map(|line| row(&line));
+    Ok([running?, halted?])
+}
+
+/// The guest's line with times that begins so.
+fn line(console: &str, name: &str) -> Option<String> {
+    console.lines().find(|line| line.starts_with(name) && line.contains("median=")).map(str::to_owned)
+}
+
+fn row(line: &str) -> Result<Row> {
     ensure!(line.contains("n=1000 came=1000"), "not each interrupt came once: {line}");
-    Ok(Row { least: number(&line, "min=")?, median: number(&line, "median=")? })
+    Ok(Row { least: number(line, "min=")?, median: number(line, "median=")? })
 }
 
 fn number(line: &str, name: &str) -> Result<f64> {

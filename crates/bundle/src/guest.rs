@@ -93,6 +93,13 @@ pub struct AssignedConfig {
 }
 
 impl GuestConfig {
+    /// Returns how many virtual functions of a function the guest may enable: as many as it names the function with,
+    /// however the function is assigned to it. `is_it` states whether a selector names the function.
+    pub fn approved_virtual_functions(&self, is_it: impl Fn(&str) -> bool) -> u8 {
+        let named = self.functions.iter().find(|function| is_it(&function.selector));
+        named.map_or(0, |function| function.virtual_functions)
+    }
+
     /// Returns whether it has keys that version 11 of the manifest adds.
     pub(crate) fn has_tables(&self) -> bool {
         self.smbios.is_stated() || self.cpu != CpuModel::Host

@@ -8,11 +8,13 @@ use baton::config::{Device, Guest, Image, Iommu};
 use bundle::AssignedConfig;
 use e2e::host::Host;
 use e2e::old_image;
-use e2e::recipe::{Recipe, folder, tiny};
+use e2e::place::Kernel;
+use e2e::recipe::{Recipe, folder, linux, tiny};
 use handover::state::DeviceKind;
 use wire::{RequestBody, UpdateBy};
 
 use super::Rule;
+use super::devices::disk;
 
 pub const RULES: &[Rule] = &[
     ("each_interrupt_of_a_line_comes_once_across_updates_behind_amds_iommu", || comes_once(Iommu::Amd)),
@@ -20,6 +22,8 @@ pub const RULES: &[Rule] = &[
     ("a_line_without_a_handler_stops_its_function", without_a_driver),
     ("an_input_that_cannot_be_a_guests_is_refused", refused_inputs),
     ("an_image_that_knows_no_lines_is_refused_while_a_guest_has_one", images_without_lines),
+    ("linux_drives_a_disk_without_msi_across_updates_behind_amds_iommu", || linux_without_msi(Iommu::Amd)),
+    ("linux_drives_a_disk_without_msi_across_updates_behind_intels_iommu", || linux_without_msi(Iommu::Intel)),
 ];
 
 /// QEMU's ICH9 leads pin A of slot 2 of the first bus, and of what is behind a root port there, to this input.
@@ -54,6 +58,24 @@ fn comes_once(iommu: Iommu) -> Result<()> {
     for _ in 2..ROUNDS {
         host.guest_prints("edu", "edu: intx halted n=500 came=500")?;
     }
+    host.powers_off()
+}
+
+/// Stock Linux reads and writes its disk, whose driver has no other interrupt: a lost one is an error after 30 seconds.
+fn linux_without_msi(iommu: Iommu) -> Result<()> {
+    let function = AssignedConfig { selector: "1b36:0010".to_owned(), gsi: Some(GSI), ..AssignedConfig::default() };
+    let mut guest = linux("linux", Kernel::Default, "disk:8")?;
+    guest.cmdline += " pci=nomsi";
+    guest.functions = vec![function];
+    let mut host = Recipe::new().cpus(2).with_devices(iommu, vec![disk(0)]).guest(guest).start()?;
+    host.limit(Duration::from_secs(90));
+    host.guest_prints("linux", "disk 0 ")?;
+    for generation in 2..=4 {
+        host.update_to(generation)?;
+        host.guest_prints("linux", " wrong=0 errors=0 slowest_us=")?;
+    }
+    let console = host.seen.console("linux");
+    ensure!(!["WRONG", "timeout", "irqpoll"].iter().any(|word| console.contains(word)), "{console}");
     host.powers_off()
 }
 

@@ -9,7 +9,7 @@ use bundle::AssignedConfig;
 use e2e::host::Host;
 use e2e::old_image;
 use e2e::place::{Emulator, Kernel};
-use e2e::recipe::{Recipe, folder, linux};
+use e2e::recipe::{Recipe, folder, linux, tiny};
 use e2e::stock;
 use handover::state::DeviceKind;
 use lab::datagrams::Receiver;
@@ -19,8 +19,10 @@ use super::Rule;
 use super::devices::{card, disk};
 use super::hot_plug::changes;
 
-pub const LONG_RULES: &[Rule] =
-    &[("a_function_of_a_disk_is_used_across_updates_and_revoked", a_function_of_a_disk_is_used)];
+pub const LONG_RULES: &[Rule] = &[
+    ("a_function_of_a_disk_is_used_across_updates_and_revoked", a_function_of_a_disk_is_used),
+    ("a_disk_that_comes_back_has_virtual_functions_which_are_asked_for_nothing", a_disk_that_comes_back),
+];
 
 pub const DRIVER_LONG_RULES: &[Rule] = &[
     ("a_virtual_function_is_used_across_updates_and_revoked", a_virtual_function_is_used),
@@ -30,6 +32,7 @@ pub const DRIVER_LONG_RULES: &[Rule] = &[
 ];
 
 const PHYSICAL: &str = "8086:10c9";
+const NVME: &str = "1b36:0010";
 const VIRTUAL: (u16, u16) = (0x8086, 0x10ca);
 const LIMIT: Duration = Duration::from_secs(240);
 
@@ -146,7 +149,6 @@ fn is_revoked(host: &mut Host) -> Result<()> {
 /// The service guest has the disk's primary controller, and gives two secondary ones queues and interrupts. All have
 /// the one namespace.
 fn a_function_of_a_disk_is_used() -> Result<()> {
-    const NVME: &str = "1b36:0010";
     let physical = AssignedConfig { selector: NVME.into(), virtual_functions: 2, ..AssignedConfig::default() };
     let service = Guest { functions: vec![physical], ..linux("service", Kernel::Default, "nvme-sriov:2,wait")? };
     let recipe = Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![disk(2)]).guest(service);
@@ -170,6 +172,31 @@ fn a_function_of_a_disk_is_used() -> Result<()> {
     for name in ["service", "user"] {
         ensure!(!host.seen.console(name).contains("WRONG"), "{}", host.seen.console(name));
     }
+    host.powers_off()
+}
+
+/// The service guest runs when it gets its disk, and has as many virtual functions as it is configured with. The host
+/// asks none of them for a serial number.
+fn a_disk_that_comes_back() -> Result<()> {
+    let physical = AssignedConfig { selector: NVME.into(), virtual_functions: 2, ..AssignedConfig::default() };
+    let stopped =
+        |guest: Guest, function: AssignedConfig| Guest { functions: vec![function], autostart: false, ..guest };
+    let service = stopped(linux("service", Kernel::Default, "nvme-sriov:2,wait")?, physical);
+    let by_serial = AssignedConfig { selector: "nvme:absent".into(), ..AssignedConfig::default() };
+    let other = stopped(tiny("other", "keeper", "do=fresh,wait")?, by_serial);
+    let recipe = Recipe::new().cpus(2).with_devices(Iommu::Intel, vec![disk(2)]).guest(service).guest(other);
+    let mut host = recipe.beating("neighbour")?.start()?;
+    host.limit(LIMIT);
+    let release = RequestBody::PciRelease { function: NVME.into(), guest: None, is_forced: false };
+    changes(&mut host, release, PciProgress::NextStart)?;
+    host.order(RequestBody::VmStart { name: "service".into() })?;
+    host.guest_prints("service", "baton-agent: init reached")?;
+    let assign = RequestBody::PciAssign { function: NVME.into(), guest: "service".into(), without_reset: false };
+    changes(&mut host, assign, PciProgress::Done)?;
+    host.guest_prints("service", "nvme-sriov: 2 online")?;
+    host.order(RequestBody::VmStart { name: "other".into() })?;
+    let vm = host.state("other", VmState::Failed)?;
+    ensure!(vm.reason.as_deref().is_some_and(|reason| reason.contains("known are: none")), "{vm:?}");
     host.powers_off()
 }
 

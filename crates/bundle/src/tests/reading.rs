@@ -240,6 +240,15 @@ fn what_version_10_adds_is_read_function_by_function() {
 }
 
 #[test]
+fn virtual_functions_are_approved_of_the_function_that_is_named_with_them() {
+    let mut guest = with_functions(&[("01:00.0", false), ("8086:10c9", false)]);
+    guest.functions[1].virtual_functions = 4;
+    assert_eq!(guest.approved_virtual_functions(|selector| selector == "8086:10c9"), 4);
+    assert_eq!(guest.approved_virtual_functions(|selector| selector == "01:00.0"), 0);
+    assert_eq!(guest.approved_virtual_functions(|_| false), 0, "one that the operator has assigned");
+}
+
+#[test]
 fn virtual_functions_of_other_functions_are_malformed() {
     let manifest = Manifest { guests: vec![with_functions(&[("01:00.0", false)])], ..Manifest::default() };
     let mut added = manifest.virtual_functions();

@@ -141,7 +141,9 @@ fn virtual_functions_are_functions_like_others() {
     assert_eq!(enable(&mut config, 3), Ok([14, 0, 0, 12, 0, 0]));
     let all: Vec<Bdf> = config.of(place(CARD)).collect();
     assert_eq!(all, [place("01:00.1"), place("01:00.2"), place("01:00.3")]);
+    assert!(!config.is_virtual(place(CARD)) && !config.is_virtual(place("01:00.4")));
     for at in all {
+        assert!(config.is_virtual(at));
         let found = function::find(&mut config, at).unwrap();
         assert_eq!((found.identity.vendor, found.identity.device), (0x8086, 0x10ca));
         assert!(matches!(found.kind, Kind::Endpoint { ref bars } if bars.len() == 2), "{found:?}");

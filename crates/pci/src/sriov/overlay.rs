@@ -51,6 +51,11 @@ impl<S> WithVirtual<S> {
         self.functions.iter().filter(move |function| function.physical == physical).map(|function| function.place)
     }
 
+    /// Returns whether a function is a virtual one: the driver of its physical function configures it.
+    pub fn is_virtual(&self, place: Bdf) -> bool {
+        self.position(place).is_some()
+    }
+
     pub(super) fn add(&mut self, function: VirtualFunction) {
         self.functions.push(function);
     }

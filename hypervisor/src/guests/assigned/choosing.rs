@@ -80,7 +80,7 @@ pub fn choose(guest: &Guest) -> Result<Vec<Chosen>, String> {
 pub fn choose_arriving(guest: &Guest, place: Bdf, without_reset: bool) -> Result<Chosen, String> {
     let chosen = choose_one(guest, &place.to_string(), without_reset)?;
     set_arriving(place, true);
-    Ok(chosen)
+    Ok(Chosen { virtual_functions: assignments::approved_virtual_functions(place, guest), ..chosen })
 }
 
 /// A function that was on its way to a guest is there.

@@ -47,12 +47,14 @@ impl Registers for Controller {
 }
 
 /// Reads the serial numbers of all controllers without a known one that no guest has. The caller keeps guests from
-/// choosing them meanwhile; its CPU waits.
+/// choosing them meanwhile; its CPU waits. Virtual functions are not asked: the driver of their physical function
+/// brings them online, and they report its serial number.
 pub fn ask_all(is_taken: impl Fn(Bdf) -> bool) {
     let is_unknown = |function: &&Function| function.is_nvme() && function.serial.is_none();
     let unknown: Vec<Function> =
         pci::with_functions(|functions| functions.iter().filter(is_unknown).cloned().collect());
-    for function in unknown.iter().filter(|function| !is_taken(function.place)) {
+    let is_free = |function: &&Function| !is_taken(function.place) && !pci::sriov::is_virtual(function.place);
+    for function in unknown.iter().filter(is_free) {
         match ask(function) {
             Ok(serial) => {
                 log::info!("PCI function {}: serial number {serial}", function.place);

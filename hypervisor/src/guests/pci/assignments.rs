@@ -146,6 +146,11 @@ pub fn gsi_of(place: Bdf) -> Option<u32> {
     SURVEY.lock().gsi_of(place)
 }
 
+/// How many virtual functions of a function a guest may enable.
+pub fn approved_virtual_functions(place: Bdf, guest: &Guest) -> u8 {
+    SURVEY.lock().approved_virtual_functions(place, guest)
+}
+
 /// Returns whether a guest neither runs nor is about to.
 pub fn has_stopped(guest: &Guest) -> bool {
     guest.status().state.has_ended() && !guest.has_orders()
@@ -180,7 +185,7 @@ pub fn functions_of(guest: &Guest) -> Vec<AssignedConfig> {
         selector: one.place.to_string(),
         without_reset: one.without_reset,
         gsi: None,
-        virtual_functions: 0,
+        virtual_functions: survey.approved_virtual_functions(one.place, guest),
     });
     kept.chain(added).collect()
 }
@@ -246,6 +251,10 @@ impl Survey {
     fn gsi_of(&self, place: Bdf) -> Option<u32> {
         let its = |function: &AssignedConfig| function.gsi.filter(|_| self.place_of(&function.selector) == Some(place));
         GUESTS.all().find_map(|guest| guest.config.functions.iter().find_map(its))
+    }
+
+    fn approved_virtual_functions(&self, place: Bdf, guest: &Guest) -> u8 {
+        guest.config.approved_virtual_functions(|selector| self.place_of(selector) == Some(place))
     }
 
     fn place_of(&self, selector: &str) -> Option<Bdf> {

@@ -33,6 +33,11 @@ pub fn enabled(physical: Bdf) -> Vec<Bdf> {
     SURVEY.lock().space.of(physical).collect()
 }
 
+/// Returns whether a function is a virtual one.
+pub fn is_virtual(place: Bdf) -> bool {
+    SURVEY.lock().space.is_virtual(place)
+}
+
 /// Reads what a function states of its virtual ones; `None` if it has none.
 ///
 /// # Errors

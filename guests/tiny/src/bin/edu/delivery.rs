@@ -59,8 +59,8 @@ fn all_came(name: &str, request: &Request<'_>) -> Result<(), Wrong> {
     }
 }
 
-/// So many interrupts, one after the other. The time is from the write that raises to the handler.
-fn series(name: &str, state: &str, count: usize, raise: fn() -> Result<u64, Wrong>) -> Result<(), Wrong> {
+/// So many interrupts, one after the other. The time is what `raise` returns, 0 for none.
+pub fn series(name: &str, state: &str, count: usize, raise: fn() -> Result<u64, Wrong>) -> Result<(), Wrong> {
     raise()?; // The first one finds nothing where it is wanted: caches, the emulator's translation.
     let (before, mut failure) = (came(), None);
     let (least, median) = timing::sample(count, || match failure {
@@ -123,7 +123,8 @@ fn raise_halted() -> Result<u64, Wrong> {
     Ok(interrupts::last_ticks().saturating_sub(RAISED.load(Ordering::Acquire)))
 }
 
-fn await_one(waiting: Waiting, before: u32) -> Result<(), Wrong> {
+/// Waits for the interrupt behind so many.
+pub fn await_one(waiting: Waiting, before: u32) -> Result<(), Wrong> {
     let is_there = clock::wait(waiting, LIMIT_MS, || came() != before);
     expect_that("interrupt", u64::from(before) + 1, came().into(), is_there)
 }

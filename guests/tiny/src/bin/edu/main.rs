@@ -22,6 +22,7 @@ mod messages;
 mod ranges;
 mod registers;
 mod request;
+mod timed;
 mod transfer;
 
 use request::Request;
@@ -35,6 +36,7 @@ type Way = (&'static str, fn(&Request<'_>) -> Result<(), Wrong>);
 const WAYS: &[Way] = &[
     ("check", |request| device::check(&request.edu)),
     ("msi", delivery::by_message),
+    ("msi-timed", timed::halted),
     ("intx", delivery::by_line),
     ("unserved", delivery::unserved),
     ("dma", transfer::once),
