@@ -2,7 +2,7 @@
 //! Inputs of I/O APICs to which INTx lines of guests' PCI functions lead. They are level-triggered: the handler masks
 //! one that has interrupted, so that it cannot interrupt again before its guest has ended the interrupt.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::ioapic::IoApic;
 use super::percpu::{BOOT_CPU, PerCpu};
@@ -14,6 +14,9 @@ const USED: u32 = 1 << 31;
 
 /// The boot CPU's vector, I/O APIC and input of each; 0 for none.
 static INPUTS: [AtomicU32; MOST] = [const { AtomicU32::new(0) }; MOST];
+
+/// A bit for each vector that an input sends, so that messages, which most interrupts are, cost the handler one load.
+static VECTORS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 
 /// An I/O APIC's number, and one of its inputs.
 pub type Input = (usize, u32);
@@ -28,10 +31,14 @@ pub fn add(vector: u8, input: Input) {
         place.compare_exchange(0, word(vector, input), Ordering::AcqRel, Ordering::Relaxed).is_ok()
     };
     let _ = INPUTS.iter().find(is_free);
+    let (bits, bit) = bit_of(vector);
+    bits.fetch_or(bit, Ordering::AcqRel);
 }
 
-/// An input does so no more.
+/// An input does so no more; no other sends the vector.
 pub fn remove(vector: u8, input: Input) {
+    let (bits, bit) = bit_of(vector);
+    bits.fetch_and(!bit, Ordering::AcqRel);
     for place in &INPUTS {
         let _ = place.compare_exchange(word(vector, input), 0, Ordering::AcqRel, Ordering::Relaxed);
     }
@@ -39,7 +46,8 @@ pub fn remove(vector: u8, input: Input) {
 
 /// In the handler, before it ends the interrupt: masks the input that sends this vector, if one does.
 pub fn mask(vector: u8) {
-    if PerCpu::current().index != BOOT_CPU {
+    let (bits, bit) = bit_of(vector);
+    if bits.load(Ordering::Acquire) & bit == 0 || PerCpu::current().index != BOOT_CPU {
         return;
     }
     for place in &INPUTS {
@@ -48,4 +56,8 @@ pub fn mask(vector: u8) {
             IoApic::mapped((word >> 16 & 0xff) as usize).mask(word >> 8 & 0xff);
         }
     }
+}
+
+fn bit_of(vector: u8) -> (&'static AtomicU64, u64) {
+    (&VECTORS[usize::from(vector / 64)], 1 << (vector % 64))
 }

@@ -51,12 +51,20 @@ impl Registers {
         self.now.get(offset).copied().unwrap_or(0)
     }
 
+    /// Returns four bytes from `offset`, 0 where they reach past the end. Interrupts read several, so it is one load.
+    #[inline]
     pub(super) fn u32(&self, offset: usize) -> u32 {
-        u32::from_le_bytes([0, 1, 2, 3].map(|byte| self.u8(offset + byte)))
+        let rest = self.now.get(offset..).unwrap_or_default();
+        rest.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }
 
+    /// Sets four bytes from `offset`, none where they reach past the end.
+    #[inline]
     pub(super) fn set_u32(&mut self, offset: usize, value: u32) {
-        fill(&mut self.now, offset, &value.to_le_bytes());
+        let rest = self.now.get_mut(offset..).unwrap_or_default();
+        if let Some(bytes) = rest.first_chunk_mut() {
+            *bytes = value.to_le_bytes();
+        }
     }
 
     /// The guest writes a byte, as far as it can.
