@@ -20,44 +20,58 @@ use crate::guests::guest::Guest;
 use crate::guests::instance::Instance;
 use crate::guests::slots::GUESTS;
 
-/// Takes what functions have sent to the calling CPU and interrupts their guests. The vCPU that the CPU is about to
-/// enter, `running` (its guest's run and its own number), need not be notified.
+/// The calling CPU's vCPUs that check their mailboxes right behind a delivery, and need no kick.
+#[derive(Clone, Copy)]
+pub enum Checking<'a> {
+    /// The one that is entered: its guest's run and its own number.
+    Entered(&'a Instance, usize),
+    /// Each: those with news are woken.
+    All,
+    None,
+}
+
+/// Takes what functions have sent to the calling CPU and interrupts their guests.
 #[inline]
-pub fn deliver_raised(me: &PerCpu, running: Option<(&Instance, usize)>) {
+pub fn deliver_raised(me: &PerCpu, checking: Checking<'_>) {
     if me.device_raised.load(Ordering::Relaxed) {
-        deliver(me.index, running);
+        deliver(me.index, checking);
     }
 }
 
 #[inline(never)]
-fn deliver(me: u32, running: Option<(&Instance, usize)>) {
+fn deliver(me: u32, checking: Checking<'_>) {
     device_vectors::take(|vector| match routes::find(me, vector) {
-        Route::Open(owner, LINE) | Route::Moved(owner, LINE) => interrupt(me, owner, Raised::Line, running),
-        Route::Open(owner, index) | Route::Moved(owner, index) => interrupt(me, owner, Raised::Vector(index), running),
+        Route::Open(owner, LINE) | Route::Moved(owner, LINE) => interrupt(me, owner, Raised::Line, checking),
+        Route::Open(owner, index) | Route::Moved(owner, index) => interrupt(me, owner, Raised::Vector(index), checking),
         Route::Closed => {}
         Route::Free => strays::note_interrupt(vector),
     });
 }
 
-fn interrupt(me: u32, owner: Owner, raised: Raised, running: Option<(&Instance, usize)>) {
-    match running {
-        Some((run, vcpu)) if run.guest.number == u32::from(owner.guest) => {
-            interrupt_in(run, me, owner, raised, Some(vcpu));
+fn interrupt(me: u32, owner: Owner, raised: Raised, checking: Checking<'_>) {
+    match checking {
+        Checking::Entered(run, _) if run.guest.number == u32::from(owner.guest) => {
+            interrupt_in(run, me, owner, raised, checking);
         }
         _ => {
+            let all = if let Checking::All = checking { Checking::All } else { Checking::None };
             let run = guest_of(owner).and_then(|guest| guest.run::<Instance>());
-            run.iter().for_each(|run| interrupt_in(run, me, owner, raised, None));
+            run.iter().for_each(|run| interrupt_in(run, me, owner, raised, all));
         }
     }
 }
 
-fn interrupt_in(run: &Instance, me: u32, owner: Owner, raised: Raised, running: Option<usize>) {
+/// `checking` is of this run, if it is of any.
+fn interrupt_in(run: &Instance, me: u32, owner: Owner, raised: Raised, checking: Checking<'_>) {
     let Some(function) = run.functions().get(owner.function) else { return };
     let mut wanted = None;
     let mut notify = |vcpu: usize, was_notified: bool| {
         wanted = Some(vcpu);
-        if !was_notified && running != Some(vcpu) {
-            percpu::kick(run.guest.cpu_to_notify(vcpu));
+        if !was_notified && !matches!(checking, Checking::Entered(_, entered) if entered == vcpu) {
+            let cpu = run.guest.cpu_to_notify(vcpu);
+            if cpu != me || !matches!(checking, Checking::All) {
+                percpu::kick(cpu);
+            }
         }
     };
     run.machine.with_function(&*function, &mut notify, |function, outputs| function.raise(raised, outputs));
@@ -87,7 +101,7 @@ pub fn leave(me: &PerCpu) {
         }
     }
     cpu::take_pending_interrupts();
-    deliver_raised(me, None);
+    deliver_raised(me, Checking::None);
 }
 
 fn guest_of(owner: Owner) -> Option<Arc<Guest>> {

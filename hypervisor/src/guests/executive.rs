@@ -27,9 +27,10 @@ use sched::{RunQueue, State, Ticks};
 use crate::arch::percpu::PerCpu;
 use crate::arch::virt::{Unavailable, Virt};
 use crate::arch::{cpu, timer};
+use crate::guests::device_interrupts::{self, Checking};
 use crate::guests::machine_checks::MachineChecks;
+use crate::guests::pci;
 use crate::guests::task::{Pause, Task};
-use crate::guests::{device_interrupts, pci};
 use crate::kernel::console::{self, Step};
 use crate::kernel::places::{self, SLOTS};
 use crate::kernel::storm::Storm;
@@ -126,7 +127,7 @@ impl Executive {
     #[inline]
     pub fn turn(&mut self) {
         self.me.timer_fired.store(false, Ordering::Relaxed);
-        device_interrupts::deliver_raised(self.me, None);
+        device_interrupts::deliver_raised(self.me, Checking::All);
         let now = cpu::tsc();
         self.storm.step(now);
         self.machine_checks.step(now);

@@ -10,7 +10,7 @@ use super::{First, Pause, Task};
 use crate::arch::cpu;
 use crate::arch::percpu::PerCpu;
 use crate::arch::virt::{Access, Called, Inlined};
-use crate::guests::device_interrupts;
+use crate::guests::device_interrupts::{self, Checking};
 use crate::guests::instance::ending::Ending;
 use crate::guests::pci;
 use crate::kernel::timeline::{self, Name};
@@ -40,7 +40,7 @@ impl Task {
         self.context::<A>().raise_overflows();
         self.context::<A>().alarm();
         loop {
-            device_interrupts::deliver_raised(me, Some((&self.instance, self.index)));
+            device_interrupts::deliver_raised(me, Checking::Entered(&self.instance, self.index));
             if me.timer_fired.load(Ordering::Relaxed) {
                 me.timer_fired.store(false, Ordering::Relaxed);
                 if others_alarm.is_some_and(|alarm| alarm <= cpu::tsc()) {

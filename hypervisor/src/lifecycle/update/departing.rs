@@ -13,7 +13,7 @@ use super::blocks::Blocks;
 use super::drafts;
 use crate::arch::cpu;
 use crate::arch::percpu::{BOOT_CPU, PerCpu};
-use crate::guests::device_interrupts;
+use crate::guests::device_interrupts::{self, Checking};
 use crate::guests::executive::Executive;
 use crate::guests::instance::Instance;
 use crate::guests::slots::GUESTS;
@@ -49,7 +49,7 @@ fn cross(executive: &mut Executive, blackout: &HostBlackout, get_state: GetState
                 executive.account();
                 executive.leave_guests();
                 // Interrupts from here on wait in the local APIC.
-                device_interrupts::deliver_raised(PerCpu::current(), None);
+                device_interrupts::deliver_raised(PerCpu::current(), Checking::None);
             }
             Act::Save => {
                 executive.lose();
