@@ -105,11 +105,18 @@ impl Mailbox {
         // First, and an exchange: a sender that finds the flag set sends no kick, since this exchange comes after its
         // own and sees what it has posted.
         self.has_pending.swap(false, Ordering::AcqRel);
-        let events = PendingEvents::from_word(self.start.swap(0, Ordering::AcqRel));
+        // Most words are empty, and a load costs less than an exchange.
+        let events = match self.start.load(Ordering::Acquire) {
+            0 => PendingEvents::default(),
+            _ => PendingEvents::from_word(self.start.swap(0, Ordering::AcqRel)),
+        };
         if events.init {
             lapic.reset_to_init();
         }
         for word in 0..4 {
+            if self.requested[word].load(Ordering::Acquire) == 0 {
+                continue;
+            }
             let mut requested = self.requested[word].swap(0, Ordering::AcqRel);
             let is_level = self.is_level[word].load(Ordering::Acquire);
             while requested != 0 {

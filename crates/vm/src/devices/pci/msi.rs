@@ -75,11 +75,13 @@ impl Msi {
         }
         let address =
             u64::from(registers.u32(self.at + ADDRESS + 4)) << 32 | u64::from(registers.u32(self.at + ADDRESS));
-        let data = registers.u32(self.at + DATA) & 0xffff;
-        let (ready, mut left) = (pending & !registers.u32(self.at + MASK), pending);
-        for vector in (0..self.allowed(registers)).filter(|vector| ready >> vector & 1 != 0) {
-            let data = data & !(self.allowed(registers) - 1) | vector;
-            if message::decode(address, data).is_none_or(|message| outputs.send(message)) {
+        let allowed = self.allowed(registers);
+        let data = registers.u32(self.at + DATA) & 0xffff & !(allowed - 1);
+        let (mut ready, mut left) = (pending & !registers.u32(self.at + MASK), pending);
+        while ready.trailing_zeros() < allowed {
+            let vector = ready.trailing_zeros();
+            ready &= ready - 1;
+            if message::decode(address, data | vector).is_none_or(|message| outputs.send(message)) {
                 left &= !(1 << vector);
             }
         }
