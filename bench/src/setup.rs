@@ -42,6 +42,7 @@ pub(super) struct HostSetup {
     pub devices: Vec<Device>,
     /// Further arguments for the emulator.
     pub extra: Vec<OsString>,
+    pub accelerator: Accelerator,
 }
 
 impl HostSetup {
@@ -59,6 +60,7 @@ impl HostSetup {
             iommu: Iommu::None,
             devices: Vec::new(),
             extra: Vec::new(),
+            accelerator: Accelerator::Tcg,
         }
     }
 
@@ -75,7 +77,7 @@ impl HostSetup {
             fs::write(&bundle, self.bundle(context)?)?;
         }
         let machine = Machine {
-            emulator: Emulator::Qemu { program: context.qemu.clone(), accelerator: Accelerator::Tcg },
+            emulator: Emulator::Qemu { program: context.qemu.clone(), accelerator: self.accelerator },
             cpus: self.cpus,
             memory: self.memory,
             image: context.image_of(self.build)?,

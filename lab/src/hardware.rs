@@ -17,6 +17,8 @@ use super::rundir::DISK_PREFIX;
 
 mod version;
 
+pub use version::version_of;
+
 /// The slot of the first bus before that of the first device or its port. QEMU itself takes slot 1 for AMD's IOMMU.
 const SLOT_BEFORE_PORTS: usize = 1;
 /// Queues that one of the emulator's NVMe controllers shares out to its virtual functions: a pair is for Admin, another
@@ -61,11 +63,12 @@ impl Hardware {
     }
 
     /// Returns the emulator's arguments. The IOMMU comes first: QEMU gives devices that exist before it addresses that
-    /// are not translated.
+    /// are not translated. `pt=off`: with `on`, the default, QEMU 10's AMD-Vi translates no transfer at all, whatever
+    /// its tables hold (hw/i386/amd_iommu.c, `amdvi_host_dma_iommu`).
     pub fn arguments(&self) -> Vec<OsString> {
         let iommu: &[&str] = match self.iommu {
             Iommu::None => &[],
-            Iommu::Amd => &["-device", "amd-iommu,intremap=on"],
+            Iommu::Amd => &["-device", "amd-iommu,intremap=on,pt=off"],
             Iommu::Intel => &["-device", "intel-iommu,intremap=on,aw-bits=48"],
         };
         iommu.iter().map(OsString::from).chain(self.devices.iter().cloned()).collect()

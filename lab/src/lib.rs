@@ -46,7 +46,7 @@ mod start;
 
 pub use cpu_time::CpuTime;
 pub use ending::Ending;
-pub use hardware::Hardware;
+pub use hardware::{Hardware, version_of};
 pub use machine::{Accelerator, Emulator, EmulatorKind, Machine, default_qemu};
 pub use process::{Line, Process, Source};
 pub use rundir::RunDir;

@@ -24,6 +24,9 @@ pub enum Accelerator {
     /// By translation in one thread, in which the CPUs take turns: free of the races between the threads of QEMU's
     /// emulation
     TcgSingle,
+    /// By translation of one instruction at a time, in one thread: slow. With `-icount`, QEMU 10 counts all instructions
+    /// of a block from which a halted CPU is woken, so that only this shows how many were executed. QEMU 8.1 or newer
+    TcgStepped,
     /// On the CPU: needs /dev/kvm with nested virtualization.
     Kvm,
 }
@@ -94,6 +97,7 @@ impl Machine {
         let (name, cpu) = match accelerator {
             Accelerator::Tcg => ("tcg", "max"),
             Accelerator::TcgSingle => ("tcg,thread=single", "max"),
+            Accelerator::TcgStepped => ("tcg,thread=single,one-insn-per-tb=on", "max"),
             Accelerator::Kvm => ("kvm", "host"),
         };
         command

@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result, ensure};
 use baton::config::{Device, Guest, Iommu};
 use baton::size::Size;
 use bundle::AssignedConfig;
-use lab::What;
+use lab::{Accelerator, What};
 
 use super::XAPIC;
 use crate::Context;
@@ -36,6 +36,7 @@ pub(super) fn measure(context: &Context, iommu: Iommu) -> Result<[Row; 2]> {
         devices: vec![Device::Edu],
         options: format!("mitigations=off {XAPIC}"),
         extra: Clock::Instructions.arguments(),
+        accelerator: accelerator(context)?,
         ..HostSetup::new(MEMORY)
     };
     let mut console = String::new();
@@ -48,6 +49,13 @@ pub(super) fn measure(context: &Context, iommu: Iommu) -> Result<[Row; 2]> {
     })?;
     let [running, halted] = lines.map(|line| row(&line));
     Ok([running?, halted?])
+}
+
+/// The one that counts each instruction that is executed, and no other. Before QEMU 8.1 that is the usual one.
+fn accelerator(context: &Context) -> Result<Accelerator> {
+    const STEPPED_SINCE: (u32, u32) = (8, 1);
+    let is_old = lab::version_of(&context.qemu)? < STEPPED_SINCE;
+    Ok(if is_old { Accelerator::Tcg } else { Accelerator::TcgStepped })
 }
 
 /// The guest's line with times that begins so.

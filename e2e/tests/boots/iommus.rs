@@ -43,7 +43,7 @@ struct Iommu {
 }
 
 const AMD: Iommu = Iommu {
-    device: "amd-iommu,intremap=on",
+    device: "amd-iommu,intremap=on,pt=off",
     kind: IommuKind::AmdVi,
     registers: 0xfed8_0000,
     edu: (0, 0, 2, 0),

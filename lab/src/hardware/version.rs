@@ -22,13 +22,20 @@ const IGB_SINCE: Version = (8, 0);
 pub(super) fn check(devices: &[Device], qemu: &Path) -> Result<()> {
     let is_igb = |device: &Device| matches!(device, Device::Network(network) if network.model == Model::Igb);
     let Some(index) = devices.iter().position(is_igb) else { return Ok(()) };
+    refuse_older(index + 1, "igb", version_of(qemu)?, qemu)
+}
+
+/// Returns the major and minor version of an emulator.
+///
+/// # Errors
+/// It cannot be started, or reports none.
+pub fn version_of(qemu: &Path) -> Result<(u32, u32)> {
     let output = Command::new(qemu).arg("--version").output().with_context(|| explain(qemu.as_os_str()))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let Some(found) = version(&text) else {
+    version(&text).with_context(|| {
         let first = text.lines().next().unwrap_or_default();
-        bail!("the version of the emulator {} is unknown: it reports {first:?}", qemu.display());
-    };
-    refuse_older(index + 1, "igb", found, qemu)
+        format!("the version of the emulator {} is unknown: it reports {first:?}", qemu.display())
+    })
 }
 
 fn refuse_older(number: usize, device: &str, found: Version, qemu: &Path) -> Result<()> {
