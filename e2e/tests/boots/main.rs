@@ -180,6 +180,7 @@ fn trials() -> Vec<Trial> {
         ("lines", lines::RULES),
         ("access", access::RULES),
         ("assigned", assigned::RULES),
+        ("assigned", if Emulator::Ten.is_here() { assigned::TEN_RULES } else { &[] }),
         ("assignments", assignments::RULES),
         ("blackout", blackout::RULES),
         ("bad_input", bad_input::RULES),
