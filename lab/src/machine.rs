@@ -24,8 +24,8 @@ pub enum Accelerator {
     /// By translation in one thread, in which the CPUs take turns: free of the races between the threads of QEMU's
     /// emulation
     TcgSingle,
-    /// By translation of one instruction at a time, in one thread: slow. With `-icount`, QEMU 10 counts all instructions
-    /// of a block from which a halted CPU is woken, so that only this shows how many were executed. QEMU 8.1 or newer
+    /// By translation of one instruction at a time, in one thread: slow. With `-icount`, QEMU 10 counts all
+    /// instructions of a block in which a CPU halts, so that only this shows how many were executed. QEMU 8.1 or newer
     TcgStepped,
     /// On the CPU: needs /dev/kvm with nested virtualization.
     Kvm,
