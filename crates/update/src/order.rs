@@ -109,15 +109,17 @@ impl<R: Copy, P> Order<R, P> {
         matches!(self, Self::Ready { until, .. } if is_quiet || *until <= clock.now())
     }
 
-    /// Returns what is prepared, for the blackout that begins now; or the request that is to be refused, because guests
-    /// are not what they were. `None` if nothing is ready.
-    pub fn depart(&mut self, is_current: impl FnOnce(&P) -> bool) -> Option<Result<P, R>> {
+    /// Returns what is prepared, for the blackout that begins now; or the request that is to be refused, and why: guests
+    /// are not what they were, which `outdated` reports. `None` if nothing is ready.
+    pub fn depart<F>(&mut self, outdated: impl FnOnce(&P) -> Option<F>) -> Option<Result<P, (R, F)>> {
         match mem::take(self) {
-            Self::Ready { request, preparation, .. } if is_current(&preparation) => {
-                *self = Self::Returning { request };
-                Some(Ok(preparation))
-            }
-            Self::Ready { request, .. } => Some(Err(request)),
+            Self::Ready { request, preparation, .. } => Some(match outdated(&preparation) {
+                Some(reason) => Err((request, reason)),
+                None => {
+                    *self = Self::Returning { request };
+                    Ok(preparation)
+                }
+            }),
             other => {
                 *self = other;
                 None

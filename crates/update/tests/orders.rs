@@ -31,6 +31,10 @@ fn poll(order: &mut Order<u32, &'static str>, time: &Time, progress: Progress<&'
     order.poll(time, |_| progress, || false)
 }
 
+fn unchanged(_: &&'static str) -> Option<&'static str> {
+    None
+}
+
 #[test]
 fn a_failed_preparation_is_answered_once() {
     let (time, mut order) = (at(0), begun(false));
@@ -46,7 +50,7 @@ fn a_failed_preparation_is_answered_once() {
 fn a_dry_run_ends_where_the_blackout_would_begin() {
     let (time, mut order) = (at(0), begun(true));
     assert_eq!(poll(&mut order, &time, Progress::Prepared("all")), Some((REQUEST, End::DryRun("all"))));
-    assert!(order.is_idle() && order.depart(|_| true).is_none());
+    assert!(order.is_idle() && order.depart(unchanged).is_none());
 }
 
 #[test]
@@ -66,10 +70,10 @@ fn the_blackout_waits_for_a_quiet_channel_but_not_for_ever() {
 #[test]
 fn guests_that_have_changed_end_it() {
     let (time, mut order) = (at(0), begun(false));
-    assert_eq!(order.depart(|_| true), None);
+    assert_eq!(order.depart(unchanged), None);
     assert!(!order.is_idle());
     assert_eq!(poll(&mut order, &time, Progress::Prepared("all")), None);
-    assert_eq!(order.depart(|_| false), Some(Err(REQUEST)));
+    assert_eq!(order.depart(|_| Some("paused")), Some(Err((REQUEST, "paused"))));
     assert!(order.is_idle());
 }
 
@@ -77,7 +81,7 @@ fn guests_that_have_changed_end_it() {
 fn a_roll_back_is_answered_once_all_cpus_are_back() {
     let (time, mut order) = (at(0), begun(false));
     assert_eq!(poll(&mut order, &time, Progress::Prepared("all")), None);
-    assert_eq!(order.depart(|_| true), Some(Ok("all")));
+    assert_eq!(order.depart(unchanged), Some(Ok("all")));
     assert_eq!((order.request(), order.may_depart(&time, true)), (Some(REQUEST), false));
     pass(&time, 5);
     assert_eq!(order.alarm(&time, |_| 0), Some(1_005));

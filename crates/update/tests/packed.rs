@@ -2,7 +2,7 @@
 //! A guest that is not what it was when it was packed is noticed.
 
 use handover::layout::guests::{Guest, GuestState, guest_flag};
-use update::packed::{Now, Run, flags};
+use update::packed::{Change, Now, Run, flags};
 use zerocopy::FromZeros as _;
 
 const RUN: Run = Run { nested_root: 0x5000, is_paused: false, is_ending: false };
@@ -21,24 +21,33 @@ fn what_has_not_changed_is_current() {
     let ended = Now { state: Some(GuestState::Stopped as u32), run: None, has_orders: false };
     let paused = Now { run: Some(Run { is_paused: true, ..RUN }), ..NOW };
     for now in [NOW, ended, paused] {
-        assert!(now.is_as(&packed(&now, false)) && now.is_as(&packed(&now, true)), "{now:?}");
+        for is_held in [false, true] {
+            assert_eq!(now.change_since(&packed(&now, is_held)), None, "{now:?}");
+        }
     }
 }
 
 #[test]
 fn each_change_is_noticed() {
     let changes = [
-        Now { state: Some(GuestState::Panicked as u32), ..NOW },
-        Now { state: None, ..NOW },
-        Now { run: None, ..NOW },
-        Now { run: Some(Run { nested_root: 0x6000, ..RUN }), ..NOW },
-        Now { run: Some(Run { is_paused: true, ..RUN }), ..NOW },
-        Now { run: Some(Run { is_ending: true, ..RUN }), ..NOW },
-        Now { has_orders: true, ..NOW },
+        (Now { state: Some(GuestState::Panicked as u32), ..NOW }, Change::State),
+        (Now { state: None, ..NOW }, Change::State),
+        (Now { run: None, ..NOW }, Change::Run),
+        (Now { run: Some(Run { nested_root: 0x6000, ..RUN }), ..NOW }, Change::Run),
+        (Now { run: Some(Run { is_paused: true, ..RUN }), ..NOW }, Change::Pause),
+        (Now { run: Some(Run { is_ending: true, ..RUN }), ..NOW }, Change::Ends),
+        (Now { has_orders: true, ..NOW }, Change::Order),
     ];
-    for now in changes {
-        assert!(!now.is_as(&packed(&NOW, false)), "{now:?}");
+    for (now, change) in changes {
+        assert_eq!(now.change_since(&packed(&NOW, false)), Some(change), "{now:?}");
     }
+}
+
+#[test]
+fn the_greatest_of_several_changes_is_named() {
+    let reset = Run { nested_root: 0x6000, is_paused: true, is_ending: false };
+    let now = Now { state: None, run: Some(reset), has_orders: true };
+    assert_eq!(now.change_since(&packed(&NOW, false)), Some(Change::Run));
 }
 
 #[test]

@@ -115,6 +115,15 @@ impl Watch {
         self.withdraw()
     }
 
+    /// Notes that it goes on after it stood still with its guest, paused: it did not spin meanwhile. A diagnosis from
+    /// before stays.
+    pub fn resume(&mut self) {
+        if self.diagnosis.is_none() {
+            self.next = None;
+            self.streak = None;
+        }
+    }
+
     /// Returns its diagnosis, until it recovers.
     pub fn diagnosis(&self) -> Option<Diagnosis> {
         self.diagnosis

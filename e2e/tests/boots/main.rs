@@ -216,6 +216,7 @@ fn trials() -> Vec<Trial> {
         ("cpus", cpus::RULES),
         ("smp", if Emulator::Ten.is_here() { smp::X2APIC_RULES } else { &[] }),
         ("panicked", panicked::RULES),
+        ("panicked", panicked::paused::RULES),
         ("panicked", if e2e::gdb::is_here() { panicked::GDB_RULES } else { &[] }),
         ("cpus", if Emulator::Ten.is_here() { cpus::X2APIC_RULES } else { &[] }),
         ("restart", restart::RULES),

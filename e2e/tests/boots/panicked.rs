@@ -15,6 +15,8 @@ use wire::{EventKind, ReplyBody, RequestBody, VmState};
 
 use super::Rule;
 
+pub mod paused;
+
 pub const RULES: &[Rule] = &[
     ("a_guest_that_hangs_is_noticed_and_throttled", a_guest_that_hangs_is_noticed_and_throttled),
     ("a_wrong_guess_is_corrected", a_wrong_guess_is_corrected),

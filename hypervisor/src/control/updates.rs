@@ -11,7 +11,7 @@ use super::images::Requester;
 use crate::arch::fault;
 use crate::arch::tsc::Tsc;
 use crate::lifecycle::restart::hand_over::Staged;
-use crate::lifecycle::update::{self, Preparing, guests_have_changed};
+use crate::lifecycle::update::{self, Preparing};
 
 /// The result of an order, and the request that it answers.
 pub type Ended = (Requester, Result<ReplyBody, Refusal>);
@@ -83,13 +83,13 @@ impl UpdateOrders {
     /// Opens the blackout, if every guest still is as the new image knows it. `Err`: it is over, and this is
     /// refused.
     pub fn open_blackout(&mut self) -> Result<(), Box<Ended>> {
-        match self.0.depart(|preparing| preparing.is_current()) {
+        match self.0.depart(Preparing::outdated) {
             None => {}
             Some(Ok(preparing)) => {
                 let asked = preparing.asked();
                 update::open_blackout(preparing.into_staged(), asked);
             }
-            Some(Err(requester)) => return Err(Box::new((requester, Err(guests_have_changed())))),
+            Some(Err((requester, refusal))) => return Err(Box::new((requester, Err(refusal)))),
         }
         Ok(())
     }

@@ -211,8 +211,9 @@ impl Task {
         }
     }
 
-    /// Clears the published registers: its guest goes on.
-    pub fn clear_registers(&self) {
+    /// Notes that it goes on after it stood still with its guest: its registers are not published any more.
+    pub fn resume(&mut self) {
+        self.watched.resume();
         if let Some(registers) = self.instance.registers.get(self.index) {
             *registers.lock() = None;
         }

@@ -73,6 +73,11 @@ impl Watched {
         if is_due { StretchEnd::Due } else { StretchEnd::NotYet }
     }
 
+    /// Notes that it goes on after it stood still with its guest.
+    pub fn resume(&mut self) {
+        self.watch.iter_mut().for_each(Watch::resume);
+    }
+
     /// Judges what is seen.
     pub fn judge(&mut self, sample: &Sample, around: Circumstances) -> Finding {
         let Some(watch) = &mut self.watch else { return Finding::Unremarkable };

@@ -54,5 +54,5 @@ pub use blackout::{
 pub use departing::{draft, switch_over};
 pub use drafts::is_wanted as is_draft_wanted;
 pub use finishing::Finishing;
-pub use preparing::{Preparing, guests_have_changed};
+pub use preparing::Preparing;
 pub use problem::take as take_problem;

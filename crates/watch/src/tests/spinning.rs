@@ -55,6 +55,31 @@ fn interrupts_off_for_the_limit_is_hung_and_not_before() {
     assert_eq!(first_spin(with_a_gap, IN_COMPANY), None);
 }
 
+/// It is paused for a minute after 5 of its 10 seconds: all 10 begin again.
+#[test]
+fn a_pause_is_no_spin() {
+    let masked = |index, paused_ms| {
+        let sample = delay_loop(index);
+        Sample {
+            now: sample.now + paused_ms * MS,
+            interrupts_on: false,
+            registers: index,
+            clock_read_at: None,
+            ..sample
+        }
+    };
+    let mut watch = Watch::new(MS, 10_000);
+    findings(&mut watch, (0..63).map(|index| masked(index, 0)), IN_COMPANY);
+    watch.resume();
+    let resumed = (63..200).map(|index| masked(index, 60_000));
+    let found = findings(&mut watch, resumed, IN_COMPANY);
+    let hung = found.iter().position(|finding| *finding == Finding::Spins(Diagnosis::Hung));
+    assert_eq!(hung, Some(125), "as many samples as of one that has just begun");
+    watch.resume();
+    assert_eq!(watch.diagnosis(), Some(Diagnosis::Hung), "it is none the better for a pause");
+    assert_eq!(watch.sample(&masked(200, 120_000), IN_COMPANY), Finding::Unremarkable);
+}
+
 #[test]
 fn every_way_out_of_the_spin_is_a_recovery_at_the_next_sample() {
     let away = |index| Sample { rip: KERNEL + 0x9_0000, ..delay_loop(index) };

@@ -40,7 +40,7 @@ fn is_updated(answer: JoinHandle<Result<ReplyBody>>) -> Result<bool> {
 /// Returns whether an update was made; if not, it was refused for a guest that had changed meanwhile, or was being
 /// loaded.
 pub fn refused_for_the_guest(answer: JoinHandle<Result<ReplyBody>>) -> Result<bool> {
-    const WHY: [&str; 2] = ["a guest started, ended or was paused, or memory", "is being loaded"];
+    const WHY: [&str; 2] = ["while the new image prepared itself", "is being loaded"];
     is_updated(answer).or_else(|error| {
         let reason = format!("{error:#}");
         ensure!(WHY.iter().any(|why| reason.contains(why)), "{reason}");

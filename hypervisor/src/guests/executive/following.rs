@@ -71,7 +71,7 @@ impl Executive {
     /// vCPUs of guests that end let go; those of paused guests stand still.
     fn follow_guests(&mut self) {
         for slot in 0..SLOTS {
-            let Some(task) = &self.slots[slot] else { continue };
+            let Some(task) = &mut self.slots[slot] else { continue };
             let now = Ticks(cpu::tsc());
             if task.instance().is_ending() {
                 if self.loaded == Some(slot) {
@@ -92,7 +92,7 @@ impl Executive {
                 }
                 self.paused |= 1 << slot;
             } else if self.paused & 1 << slot != 0 {
-                task.clear_registers();
+                task.resume();
                 // It runs, and waits again if it has to.
                 let _ = self.queue.wake(slot, now);
                 self.paused &= !(1 << slot);

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use handover::block::{BlockMut, HEAD_BYTES, Owner};
 use handover::layout::guests::{BlockPlace, Guest as GuestRecord, GuestMemory, MemoryUse};
-use handover::layout::{Assignment, PortCounters, Stamps};
+use handover::layout::{Assignment, PortCounters, Stamps, unpadded};
 use handover::state::{BlockKind, Late};
 use units::{PAGE_BYTES, PageSize};
 use wire::history::HISTORY_BYTES;
@@ -133,18 +133,28 @@ impl HandOverState {
             .find(|block| (block.place.kind.get(), block.place.guest.get(), block.place.vcpu.get()) == wanted)
     }
 
-    /// Returns whether all vCPUs have been saved. A vCPU has not if its guest has ended, or has been reset, since this
+    /// Returns why the state is outdated if a vCPU has not been saved: its guest has ended, or has been reset, since this
     /// was packed.
-    pub fn has_all_vcpus(&self) -> bool {
+    pub fn lacking_vcpu(&self) -> Option<String> {
         let mut vcpus = self.blocks.iter().filter(|block| block.place.kind.get() == BlockKind::Vcpu as u32);
-        vcpus.all(|block| block.with(|bytes| handover::block::identify(bytes).is_some()))
+        let block = vcpus.find(|block| block.with(|bytes| handover::block::identify(bytes).is_none()))?;
+        let owner = block.place.guest.get();
+        let guest = self.guests.iter().find(|guest| guest.number.get() == owner)?;
+        Some(format!(
+            "guest '{}' ended or was reset: its vCPU {} is gone",
+            unpadded(&guest.name),
+            block.place.vcpu.get()
+        ))
     }
 
-    /// Returns whether every guest still is what it was when this was packed, and no memory has been found damaged
-    /// since.
-    pub fn is_current(&self) -> bool {
-        let is_same_memory = self.retired == retired::count();
-        is_same_memory
-            && self.guests.iter().zip(GUESTS.all()).all(|(packed, guest)| guest_state::now(&guest).is_as(packed))
+    /// Returns what has changed since this was packed: a guest, or memory that has been found damaged.
+    pub fn change(&self) -> Option<String> {
+        if self.retired != retired::count() {
+            return Some("memory was found damaged".into());
+        }
+        self.guests.iter().zip(GUESTS.all()).find_map(|(packed, guest)| {
+            let change = guest_state::now(&guest).change_since(packed)?;
+            Some(format!("guest '{}' {change}", guest.config.name))
+        })
     }
 }

@@ -62,9 +62,9 @@ impl Preparing {
         self.asked
     }
 
-    /// Returns whether every guest still is what the new image was given about it.
-    pub fn is_current(&self) -> bool {
-        self.staged.hand_over.hand_over_state.is_current()
+    /// Returns the refusal if a guest is not what the new image was given about it any more.
+    pub fn outdated(&self) -> Option<Refusal> {
+        self.staged.hand_over.hand_over_state.change().map(|change| is_outdated(&change))
     }
 
     /// Returns what is ready to go.
@@ -145,10 +145,8 @@ impl Preparing {
 }
 
 /// Returns the refusal for a new image with an outdated record of guests or of damaged memory.
-pub fn guests_have_changed() -> Refusal {
-    let reason =
-        "a guest started, ended or was paused, or memory was found damaged, while the new image prepared itself"
-            .to_string();
+fn is_outdated(change: &str) -> Refusal {
+    let reason = format!("{change} while the new image prepared itself");
     Refusal { code: RefusalCode::WrongState, reason, hint: "update again".to_string() }
 }
 
@@ -160,15 +158,21 @@ fn state_of(drafts: &mut Option<Drafts>, staged: &Staged, problem: &mut String) 
             *problem = why;
             prepare::Drafts::Failed
         }
-        Some(Some(Ok(()))) if !staged.hand_over.hand_over_state.has_all_vcpus() => prepare::Drafts::Outdated,
-        Some(Some(Ok(()))) | None => prepare::Drafts::Saved,
+        Some(Some(Ok(()))) => match staged.hand_over.hand_over_state.lacking_vcpu() {
+            Some(change) => {
+                *problem = change;
+                prepare::Drafts::Outdated
+            }
+            None => prepare::Drafts::Saved,
+        },
+        None => prepare::Drafts::Saved,
     }
 }
 
 /// `problem`: what there is to report of it beside that.
 fn refusal(failure: Failure, problem: &str) -> Refusal {
     let why = match failure {
-        Failure::GuestsChanged => return guests_have_changed(),
+        Failure::GuestsChanged => return is_outdated(problem),
         Failure::DraftsLate => "a CPU does not save its guests",
         Failure::Hangs => "it hangs with interrupts masked",
         Failure::TooLong => return failed(&format!("it was not prepared after {} s", LIMIT_US / 1_000_000)),
