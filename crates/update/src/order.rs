@@ -109,8 +109,8 @@ impl<R: Copy, P> Order<R, P> {
         matches!(self, Self::Ready { until, .. } if is_quiet || *until <= clock.now())
     }
 
-    /// Returns what is prepared, for the blackout that begins now; or the request that is to be refused, and why: guests
-    /// are not what they were, which `outdated` reports. `None` if nothing is ready.
+    /// Returns what is prepared, for the blackout that begins now; or the request that is to be refused, and why:
+    /// guests are not what they were, which `outdated` reports. `None` if nothing is ready.
     pub fn depart<F>(&mut self, outdated: impl FnOnce(&P) -> Option<F>) -> Option<Result<P, (R, F)>> {
         match mem::take(self) {
             Self::Ready { request, preparation, .. } => Some(match outdated(&preparation) {

@@ -133,8 +133,8 @@ impl HandOverState {
             .find(|block| (block.place.kind.get(), block.place.guest.get(), block.place.vcpu.get()) == wanted)
     }
 
-    /// Returns why the state is outdated if a vCPU has not been saved: its guest has ended, or has been reset, since this
-    /// was packed.
+    /// Returns why the state is outdated if a vCPU has not been saved: its guest has ended, or has been reset, since
+    /// this was packed.
     pub fn lacking_vcpu(&self) -> Option<String> {
         let mut vcpus = self.blocks.iter().filter(|block| block.place.kind.get() == BlockKind::Vcpu as u32);
         let block = vcpus.find(|block| block.with(|bytes| handover::block::identify(bytes).is_none()))?;
