@@ -148,21 +148,25 @@ impl Image {
         &self.tail.build
     }
 
-    /// Fills a slot of at least [`Image::memory_bytes`] from the file that this image was read from: the segments, and
-    /// zeroes everywhere else. `false`, with nothing written, if the slot is smaller.
-    pub fn place(&self, file: &[u8], slot: &mut [u8]) -> bool {
-        if (slot.len() as u64) < self.memory_bytes {
-            return false;
-        }
-        slot.fill(0);
+    /// Puts the next `most` bytes of the image in `file` into a slot, from the offset `from` in the slot on: zeroes where
+    /// it has no bytes of the file. Returns the offset that follows; `None` once the slot is complete. Nothing is
+    /// written to a slot that is too small.
+    pub fn place(&self, file: &[u8], slot: &mut [u8], from: usize, most: usize) -> Option<usize> {
+        let is_large_enough = slot.len() as u64 >= self.memory_bytes;
+        let to = from.saturating_add(most).min(slot.len());
+        let part = slot.get_mut(from..to).filter(|part| is_large_enough && !part.is_empty())?;
+        part.fill(0);
         for segment in &self.segments {
-            let from = file.get(segment.file_offset..segment.file_end());
             let place = segment.place as usize;
-            if let (Some(from), Some(into)) = (from, slot.get_mut(place..place + segment.file_bytes)) {
-                into.copy_from_slice(from);
+            let (begin, end) = (place.max(from), (place + segment.file_bytes).min(to));
+            let in_file = |at: usize| segment.file_offset + (at - place);
+            if begin < end
+                && let Some(bytes) = file.get(in_file(begin)..in_file(end))
+            {
+                part[begin - from..end - from].copy_from_slice(bytes);
             }
         }
-        true
+        (to < slot.len()).then_some(to)
     }
 
     /// The file's bytes from `offset` on, as far as they lie in one piece, and where they have been placed, from the

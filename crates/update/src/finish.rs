@@ -4,8 +4,12 @@
 
 use crate::platform::Clock;
 
-/// Time in µs for which guests run before the next step.
+/// Shortest time in µs for which guests run before the next step.
 const PAUSE_US: u64 = 200;
+/// After a step that took longer they run for so many times as long as it took, up to [`LONGEST_PAUSE_US`].
+const REST: u64 = 3;
+/// Longest time in µs for which they do.
+const LONGEST_PAUSE_US: u64 = 20_000;
 /// Longest time in µs for CPUs to report that they are back with their guests: until then the switch page is theirs,
 /// too. On an emulator one may wait for a core.
 const ENTER_LIMIT_US: u64 = 2_000_000;
@@ -19,6 +23,10 @@ pub enum Step {
     Account,
     /// Logs and timelines go on.
     Logs,
+    /// IOMMUs: before any input of an I/O APIC is routed, since its entry is made for the unit that its interrupts pass.
+    Iommus,
+    /// The physical functions of guests.
+    Functions,
     /// The host's console.
     Console,
     /// Guests' consoles.
@@ -33,6 +41,8 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Finishing {
     next_step: u64,
+    /// When the present step began.
+    began: u64,
     entered_until: u64,
     step: Step,
 }
@@ -43,7 +53,7 @@ impl Finishing {
     pub fn begin(clock: &impl Clock) -> Self {
         let now = clock.now();
         let (next_step, entered_until) = (now + clock.ticks(PAUSE_US), now + clock.ticks(ENTER_LIMIT_US));
-        Self { next_step, entered_until, step: Step::Memory }
+        Self { next_step, began: now, entered_until, step: Step::Memory }
     }
 
     /// Returns when the next step is due.
@@ -62,6 +72,7 @@ impl Finishing {
             self.next_step = now + clock.ticks(PAUSE_US);
             return None;
         }
+        self.began = now;
         Some(self.step)
     }
 
@@ -70,11 +81,15 @@ impl Finishing {
         self.step = match self.step {
             Step::Memory => Step::Account,
             Step::Account => Step::Logs,
-            Step::Logs => Step::Console,
+            Step::Logs => Step::Iommus,
+            Step::Iommus => Step::Functions,
+            Step::Functions => Step::Console,
             Step::Console => Step::Consoles,
             Step::Consoles => Step::Cpus,
             Step::Cpus | Step::Control => Step::Control,
         };
-        self.next_step = clock.now() + clock.ticks(PAUSE_US);
+        let now = clock.now();
+        let rest = REST * (now - self.began);
+        self.next_step = now + rest.clamp(clock.ticks(PAUSE_US), clock.ticks(LONGEST_PAUSE_US));
     }
 }

@@ -13,8 +13,11 @@ use crate::platform::Clock;
 
 /// The longest slice: guests on this CPU wait for this time.
 pub const SLICE_US: u64 = 250;
-/// Time in µs for which guests run before the next slice.
+/// Shortest time in µs for which guests run before the next slice. After a slice that could not be ended in time they
+/// run as long as it took, up to [`LONGEST_PAUSE_US`].
 const PAUSE_US: u64 = 250;
+/// Longest time in µs for which they do.
+pub const LONGEST_PAUSE_US: u64 = 20_000;
 /// All slices together: many times what they take, in an emulator too.
 pub const LIMIT_US: u64 = 10_000_000;
 /// Longest time in µs for all CPUs to save their drafts. On a crowded emulator one may wait for a core.
@@ -168,7 +171,7 @@ impl Preparation {
     pub fn end_slice(&mut self, began: u64, ended: u64, end: SliceEnd, clock: &impl Clock) -> Progress {
         self.spent += ended - began;
         self.slices += 1;
-        self.next_turn = ended + clock.ticks(PAUSE_US);
+        self.next_turn = ended + (ended - began).clamp(clock.ticks(PAUSE_US), clock.ticks(LONGEST_PAUSE_US));
         self.watchdogs = if end == (SliceEnd::Watchdog { was_masked: true }) { self.watchdogs + 1 } else { 0 };
         match end {
             SliceEnd::Prepared => Progress::Prepared,

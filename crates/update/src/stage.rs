@@ -3,7 +3,8 @@
 //! demand.
 //!
 //! ```text
-//! place   describe ─▶ admit ─▶ seal ─▶ allocate ─▶ copy ─▶ lock (policy)
+//! place   describe ─▶ admit ─▶ seal ─▶ allocate
+//! copy    a slice at a time, with guests in between ─▶ lock (policy)
 //! hash    a slice at a time, with guests in between (policy)
 //! finish  check guests ─▶ judge (policy) ─▶ version ─▶ record ─▶ staging memory, files (update) ─▶ pack ─▶ assemble
 //!           ─▶ switch pages ─▶ write the record ─▶ does it fit? ─▶ map the switch pages
@@ -57,8 +58,9 @@ pub trait Placer {
     /// # Errors
     /// There is none.
     fn allocate(&mut self, image: &Self::Image) -> Result<Self::Memory, Self::Error>;
-    /// Copies it from its file.
-    fn copy(&mut self, image: &Self::Image, memory: &mut Self::Memory);
+    /// Copies a slice of it from its file, from this offset in the memory on. Returns the offset that follows; `None`
+    /// once all is there.
+    fn copy(&mut self, image: &Self::Image, memory: &mut Self::Memory, from: usize) -> Option<usize>;
     /// Takes the right to write to the memory from all CPUs.
     ///
     /// # Errors
@@ -68,22 +70,30 @@ pub trait Placer {
     fn leave_open(&mut self, memory: Self::Memory) -> Self::Slot;
 }
 
-/// An image in its slot.
+/// An image whose slot is allocated.
 #[derive(Debug)]
-pub struct Placed<I, S> {
+pub struct Described<I, M> {
     /// Its description.
     pub image: I,
-    /// Its slot.
-    pub slot: S,
     /// Bytes of its file that are hashed; 0 where it is not checked and has no seal.
     pub sealed_bytes: u64,
+    /// Its way into the slot.
+    pub placing: Placing<M>,
 }
 
-/// Puts an image into a slot.
+/// An image that is being copied into its slot.
+#[derive(Debug)]
+pub struct Placing<M> {
+    memory: M,
+    /// The offset of the next slice; `None` once all is there.
+    next: Option<usize>,
+}
+
+/// Begins to put an image into a slot.
 ///
 /// # Errors
 /// The first step that failed.
-pub fn place<P: Placer>(placer: &mut P, policy: Policy) -> Result<Placed<P::Image, P::Slot>, P::Error> {
+pub fn place<P: Placer>(placer: &mut P, policy: Policy) -> Result<Described<P::Image, P::Memory>, P::Error> {
     let image = placer.describe()?;
     placer.admit(&image)?;
     let sealed_bytes = match placer.sealed_bytes() {
@@ -91,10 +101,30 @@ pub fn place<P: Placer>(placer: &mut P, policy: Policy) -> Result<Placed<P::Imag
         Err(error) if policy.is_checked => return Err(error),
         Err(_) => 0,
     };
-    let mut memory = placer.allocate(&image)?;
-    placer.copy(&image, &mut memory);
-    let slot = if policy.is_locked { placer.lock(memory)? } else { placer.leave_open(memory) };
-    Ok(Placed { image, slot, sealed_bytes })
+    let memory = placer.allocate(&image)?;
+    Ok(Described { image, sealed_bytes, placing: Placing { memory, next: Some(0) } })
+}
+
+impl<M> Placing<M> {
+    /// Copies a slice; returns whether all is there.
+    pub fn step<P: Placer<Memory = M>>(&mut self, placer: &mut P, image: &P::Image) -> bool {
+        self.next = self.next.and_then(|from| placer.copy(image, &mut self.memory, from));
+        self.next.is_none()
+    }
+
+    /// Copies what is left. Returns the slot, locked where the policy demands that.
+    ///
+    /// # Errors
+    /// A CPU does not flush its TLB in time.
+    pub fn finish<P: Placer<Memory = M>>(
+        mut self,
+        placer: &mut P,
+        image: &P::Image,
+        policy: Policy,
+    ) -> Result<P::Slot, P::Error> {
+        while !self.step(placer, image) {}
+        if policy.is_locked { placer.lock(self.memory) } else { Ok(placer.leave_open(self.memory)) }
+    }
 }
 
 /// Goes on hashing by a slice, where the policy demands that; returns whether nothing is left to hash.
@@ -152,11 +182,11 @@ pub trait Stager: Sized {
     /// # Errors
     /// There is none.
     fn allocate_staging_memory(&mut self) -> Result<Self::Memory, Self::Error>;
-    /// Copies the images' files, to go back by.
+    /// Returns the copies of the images' files, to go back by.
     ///
     /// # Errors
-    /// There is no memory for them.
-    fn copy_files(&mut self) -> Result<Self::Files, Self::Error>;
+    /// There was no memory for them.
+    fn copied_files(&mut self) -> Result<Self::Files, Self::Error>;
     /// Packs what is handed over, for a reader of this version.
     ///
     /// # Errors
@@ -247,7 +277,7 @@ fn gather<S: Stager>(stager: &mut S, placed: S::Placed, policy: Policy, is_updat
     let version = stager.version(&next)?;
     let record = stager.allocate_record()?;
     let staging_memory = if is_update { Some(stager.allocate_staging_memory()?) } else { None };
-    let files = if is_update { Some(stager.copy_files()?) } else { None };
+    let files = if is_update { Some(stager.copied_files()?) } else { None };
     let state = stager.pack(version)?;
     Ok(Parts { next, version, record, staging_memory, files, state })
 }

@@ -177,9 +177,23 @@ fn what_is_left_is_done_step_by_step_with_guests_in_between() {
         steps.extend(finishing.turn(&time, || true));
         finishing.end_step(&time);
     }
-    let all = [Step::Memory, Step::Account, Step::Logs, Step::Console, Step::Consoles, Step::Cpus, Step::Control];
-    assert_eq!(steps, all);
+    let host = [Step::Memory, Step::Account, Step::Logs, Step::Iommus, Step::Functions];
+    assert_eq!(steps[..5], host);
+    assert_eq!(steps[5..], [Step::Console, Step::Consoles, Step::Cpus, Step::Control]);
     assert_eq!(finishing.turn(&time, || true), None);
+}
+
+#[test]
+fn guests_run_three_times_as_long_as_a_step_took() {
+    for (took, rest) in [(10, 200), (1_000, 3_000), (50_000, 20_000)] {
+        let time = at(0);
+        let mut finishing = Finishing::begin(&time);
+        pass(&time, 200);
+        assert_eq!(finishing.turn(&time, || true), Some(Step::Memory));
+        pass(&time, took);
+        finishing.end_step(&time);
+        assert_eq!(finishing.alarm(), time.now() + rest);
+    }
 }
 
 #[test]

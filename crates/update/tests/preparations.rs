@@ -3,7 +3,7 @@
 //! long, hangs, gives up or gets ready. Whatever comes, guests run in between, and it ends.
 
 use update::platform::Clock;
-use update::prepare::{Drafts, Failure, LIMIT_US, Preparation, Progress, SLICE_US, SliceEnd, Turn};
+use update::prepare::{Drafts, Failure, LIMIT_US, LONGEST_PAUSE_US, Preparation, Progress, SLICE_US, SliceEnd, Turn};
 
 mod virtual_time;
 
@@ -53,6 +53,7 @@ fn run(polls: u32, slices: &[(SliceEnd, u64)]) -> Progress {
         }
         assert!(spent <= LIMIT_US, "it goes on after {spent} us");
         assert_eq!(preparation.turn(&time, || panic!("drafts are saved once")), Turn::Wait, "no guest runs in between");
+        assert_eq!(preparation.alarm() - time.now(), length.min(LONGEST_PAUSE_US), "guests have half of the time");
         pass(&time, preparation.alarm() - time.now());
         assert_eq!(preparation.turn(&time, || panic!("drafts are saved once")), Turn::Slice);
     }

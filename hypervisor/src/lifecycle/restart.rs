@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! prepare (guests run; may fail, and nothing has changed)        go (bounded, no way back)
-//!   image placed, hashed in slices, judged;
+//!   image copied and hashed in slices, judged;
 //!   switch pages built, record fits                            ─▶  others park ─▶ log, record ─▶ by the switch pages
 //!                                                                                              │
 //! new image: record ─▶ memory, clock, log ─▶ the boot's usual way, CPUs from their mailboxes ─▶ guests again
@@ -14,7 +14,8 @@
 //! | [`source`], [`upload`] | the file with the next image |
 //! | [`files`] | files of this image and the one before, to go back to |
 //! | [`trust`] | images and bundles that this host accepts |
-//! | [`staged_image`] | the image in its slot: locked, hashed, judged |
+//! | [`image_copy`] | the image on its way into its slot, and its lock |
+//! | [`staged_image`] | the image in its slot: hashed, judged |
 //! | [`staging`] | other parts that can be prepared and refused while guests run |
 //! | [`hand_over`] | all state that is handed over, and the way there |
 //! | [`composing`] | the configuration, where it has changed |
@@ -29,6 +30,7 @@ mod composing;
 mod error;
 mod files;
 pub mod hand_over;
+mod image_copy;
 pub mod leaving;
 mod record;
 pub mod source;
@@ -51,17 +53,21 @@ use crate::kernel::timeline::{self, Name};
 use crate::lifecycle::update::hand_over_state::HandOverState;
 
 use composing::Composition;
+use error::StageError;
+use files::FileCopies;
 use hand_over::Staged;
+use image_copy::{ImageCopy, Placement};
 pub use leaving::{is_parking, park};
 use source::Source;
-use staged_image::StagedImage;
-use staging::Pack;
+use staging::{NO_ROOM_FOR_FILES, Pack};
 use terms::Terms;
 
 /// A restart or an update that is being prepared, while guests run. Dropped, it gives everything back.
 pub struct Preparation {
     source: Source,
-    staged_image: Box<StagedImage>,
+    image: Placement,
+    /// In an update.
+    files: Option<FileCopies>,
     composition: Option<Composition>,
     reason: Reason,
     terms: Terms,
@@ -84,25 +90,28 @@ pub struct Restart {
 }
 
 impl Preparation {
-    /// Begins: the image is put into its slot.
+    /// Begins: there is memory for the image, and the host may run it.
     ///
     /// # Errors
     /// The reason why there cannot be a restart.
     pub fn begin(source: Source, reason: Reason, terms: Terms) -> Result<Self, Refused> {
         let asked = cpu::tsc();
         let _span = timeline::span(Name::Stage, inherited::generation() as u32 + 1);
-        // A bundle that was sent is the configuration.
-        let composition = if source.next_bundle().is_some() { Ok(None) } else { Composition::begin() };
-        let prepared = StagedImage::place(source.image_file(), terms).and_then(|image| Ok((image, composition?)));
-        match prepared {
-            Ok((staged_image, composition)) => Ok(Self { source, staged_image, composition, reason, terms, asked }),
+        match begin(&source, reason, terms) {
+            Ok((image, composition, files)) => {
+                let image = Placement::Copying(image);
+                Ok(Self { source, image, files, composition, reason, terms, asked })
+            }
             Err(error) => Err(Refused { refusal: error.refusal(), source: Some(source) }),
         }
     }
 
     /// Goes on for some microseconds; returns whether only [`Self::finish`] is left to do.
     pub fn step(&mut self) -> bool {
-        self.staged_image.step(self.source.image_file()) && self.composition.as_mut().is_none_or(Composition::step)
+        let file = self.source.image_file();
+        self.image.step(file)
+            && self.files.as_mut().is_none_or(|files| files.step(file))
+            && self.composition.as_mut().is_none_or(Composition::step)
     }
 
     /// Prepares what is left of a restart.
@@ -121,13 +130,16 @@ impl Preparation {
     /// # Errors
     /// The reason why there can be no switch to the image.
     pub fn stage(self, pack: Pack) -> Result<(Staged, u64), Refused> {
-        let Self { source, staged_image, composition, reason, terms, asked } = self;
+        let Self { source, image, files, composition, reason, terms, asked } = self;
         let _span = timeline::span(Name::Stage, inherited::generation() as u32 + 1);
-        let bundle = match composition.map(Composition::finish).transpose() {
-            Ok(bundle) => bundle,
+        let ready = composition.map(Composition::finish).transpose();
+        let ready = ready.and_then(|bundle| Ok((bundle, image.finish(source.image_file())?)));
+        let (bundle, image) = match ready {
+            Ok(ready) => ready,
             Err(error) => return Err(Refused { refusal: error.refusal(), source: Some(source) }),
         };
-        match staging::stage(staged_image, (source, bundle), reason, terms.confirm_within_s, pack) {
+        let files = files.map(FileCopies::finish);
+        match staging::stage(image, (source, bundle, files), reason, terms.confirm_within_s, pack) {
             Ok(staged) => Ok((staged, asked)),
             Err((error, source)) => Err(Refused { refusal: error.refusal(), source: Some(source) }),
         }
@@ -137,6 +149,20 @@ impl Preparation {
     pub fn refuse(self, refusal: Refusal) -> Refused {
         Refused { refusal, source: Some(self.source) }
     }
+}
+
+/// The parts of a preparation that begins.
+type Begun = (Box<ImageCopy>, Option<Composition>, Option<FileCopies>);
+
+fn begin(source: &Source, reason: Reason, terms: Terms) -> Result<Begun, StageError> {
+    let image = ImageCopy::begin(source.image_file(), terms)?;
+    let files = match reason {
+        Reason::Update => Some(FileCopies::begin(source.image_file()).ok_or(NO_ROOM_FOR_FILES)?),
+        _ => None,
+    };
+    // A bundle that was sent is the configuration.
+    let composition = if source.next_bundle().is_some() { None } else { Composition::begin()? };
+    Ok((image, composition, files))
 }
 
 impl Restart {

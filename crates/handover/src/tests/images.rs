@@ -118,14 +118,12 @@ fn an_image_is_placed_with_zeroes_around_it() {
     let image = Image::parse(&bytes).expect("good");
     assert_eq!((image.memory_bytes(), image.note().version(), image.note().entry.get()), (0x4000, "1.2.3", ENTRY));
     let mut slot = vec![0xff; 0x5000];
-    assert!(image.place(&bytes, &mut slot));
+    assert_eq!(image.place(&bytes, &mut slot, 0, usize::MAX), None);
     assert!(slot[..0x800].iter().all(|byte| *byte == 0xc3) && slot[0x800..0x1000].iter().all(|byte| *byte == 0));
     assert!(slot[0x1000..0x1100].iter().all(|byte| *byte == 0xda) && slot[0x1100..].iter().all(|byte| *byte == 0));
     let mut small = vec![0xff; 0x3fff];
-    assert!(
-        !image.place(&bytes, &mut small) && small.iter().all(|byte| *byte == 0xff),
-        "nothing is written to too small a slot"
-    );
+    assert_eq!(image.place(&bytes, &mut small, 0, 0x1000), None);
+    assert!(small.iter().all(|byte| *byte == 0xff), "nothing is written to too small a slot");
 }
 
 #[test]
@@ -133,7 +131,7 @@ fn what_is_read_of_a_file_is_what_was_placed() {
     let bytes = Elf::new().bytes();
     let image = Image::parse(&bytes).expect("good");
     let mut slot = vec![0; 0x5000];
-    assert!(image.place(&bytes, &mut slot));
+    assert_eq!(image.place(&bytes, &mut slot, 0, usize::MAX), None);
     assert_eq!(image.placed(&bytes, &slot, 0), &bytes[..CODE_AT]);
     slot[0x10] = 1;
     slot[0x1050] = 2;

@@ -58,12 +58,19 @@ proptest! {
     }
 
     #[test]
-    fn an_image_that_is_accepted_can_be_placed(changes in changes()) {
+    fn an_image_that_is_accepted_can_be_placed_in_any_parts(changes in changes(), most in 1_usize..0x3000) {
         let (bytes, _) = changed(Elf::new().bytes(), &changes);
         if let Ok(image) = Image::parse(&bytes) {
             prop_assert!(image.memory_bytes() <= MAX_IMAGE_BYTES);
             let mut slot = vec![1; image.memory_bytes() as usize];
-            prop_assert!(image.place(&bytes, &mut slot));
+            prop_assert_eq!(image.place(&bytes, &mut slot, 0, usize::MAX), None);
+            let mut in_parts = vec![2; slot.len()];
+            let mut from = Some(0);
+            while let Some(at) = from {
+                from = image.place(&bytes, &mut in_parts, at, most);
+                prop_assert!(from.is_none_or(|next| next == at + most));
+            }
+            prop_assert!(in_parts == slot);
             prop_assert_eq!(reread(&image, &bytes, &slot), bytes);
         }
     }

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use handover::MAX_RECORD_BYTES;
-use update::stage::{self, Parts, Placed, Placer, Policy, TooLarge};
+use update::stage::{self, Parts, Placer, Policy, TooLarge};
 
 pub const UNCHECKED: Policy = Policy { is_checked: false, is_locked: false };
 pub const CHECKED: Policy = Policy { is_checked: true, is_locked: false };
@@ -15,7 +15,8 @@ pub const POLICIES: [Policy; 3] = [UNCHECKED, CHECKED, EARLY];
 const GROWTH_BYTES: usize = 96;
 pub const LARGEST_RECORD: usize = MAX_RECORD_BYTES - GROWTH_BYTES;
 /// An image of three slices.
-pub const SEALED_BYTES: u64 = 3;
+const SLICES: usize = 3;
+pub const SEALED_BYTES: u64 = SLICES as u64;
 const VERSION: u32 = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,8 +94,8 @@ struct State {
     fault: Fault,
     steps: RefCell<Vec<Step>>,
     things: Cell<usize>,
-    /// The image's memory, if it has any: its content, and whether it is locked.
-    image: Cell<Option<(u64, bool)>>,
+    /// The image's memory, if it has any: the content of each slice, and whether it is locked.
+    image: Cell<Option<([u64; SLICES], bool)>>,
 }
 
 /// Something that is given back when it is dropped.
@@ -106,7 +107,8 @@ impl Drop for Thing {
     }
 }
 
-/// The content of the file, and the value that the other CPU writes.
+/// The content of memory before it is written to and of the file, and the value that the other CPU writes.
+const OLD: u64 = 0;
 const SEALED: u64 = 1;
 const STRAY: u64 = 2;
 
@@ -120,7 +122,7 @@ impl Host {
         if *fault == (Fault::StrayWrite { before: steps.borrow().len() })
             && let Some((_, false)) = image.get()
         {
-            image.set(Some((STRAY, false)));
+            image.set(Some(([STRAY; SLICES], false)));
         }
         steps.borrow_mut().push(step);
         if *fault == Fault::Fails(step) { Err(step) } else { Ok(()) }
@@ -132,7 +134,7 @@ impl Host {
         Ok(Thing(self.clone()))
     }
 
-    fn content(&self) -> u64 {
+    fn content(&self) -> [u64; SLICES] {
         self.0.image.get().expect("it has memory").0
     }
 }
@@ -156,12 +158,17 @@ impl Placer for Host {
     }
 
     fn allocate(&mut self, (): &()) -> Result<Thing, Step> {
-        self.make(Step::Allocate)
+        let memory = self.make(Step::Allocate)?;
+        self.0.image.set(Some(([OLD; SLICES], false)));
+        Ok(memory)
     }
 
-    fn copy(&mut self, (): &(), _: &mut Thing) {
+    fn copy(&mut self, (): &(), _: &mut Thing, from: usize) -> Option<usize> {
         self.take(Step::Copy).expect("it cannot fail");
-        self.0.image.set(Some((SEALED, false)));
+        let mut content = self.content();
+        content[from] = SEALED;
+        self.0.image.set(Some((content, false)));
+        (from + 1 < SLICES).then_some(from + 1)
     }
 
     fn lock(&mut self, memory: Thing) -> Result<Thing, Step> {
@@ -211,7 +218,7 @@ impl stage::Stager for Stager {
 
     fn judge(&mut self, placed: Image) -> Result<Image, Step> {
         self.host.take(Step::Judge)?;
-        if placed.hashed == [SEALED; SEALED_BYTES as usize] { Ok(placed) } else { Err(Step::Judge) }
+        if placed.hashed == [SEALED; SLICES] { Ok(placed) } else { Err(Step::Judge) }
     }
 
     fn trust_unchecked(&mut self, placed: Image) -> Image {
@@ -231,7 +238,7 @@ impl stage::Stager for Stager {
         self.host.make(Step::StagingMemory)
     }
 
-    fn copy_files(&mut self) -> Result<Thing, Step> {
+    fn copied_files(&mut self) -> Result<Thing, Step> {
         self.host.make(Step::Files)
     }
 
@@ -285,9 +292,14 @@ pub fn stage(config: Config, fault: Fault) -> Outcome {
     host.0.things.set(1);
     let file = Thing(host.clone());
     let (result, file) = match stage::place(&mut host, config.policy) {
-        Ok(placed) => {
-            sealed_bytes = Some(placed.sealed_bytes);
-            finish(&host, config, hashed(&host, config.policy, placed), file)
+        Ok(mut described) => {
+            sealed_bytes = Some(described.sealed_bytes);
+            // One slice for itself; the other ones at the end.
+            assert!(!described.placing.step(&mut host, &()));
+            match described.placing.finish(&mut host, &(), config.policy) {
+                Ok(slot) => finish(&host, config, hashed(&host, config.policy, slot, described.sealed_bytes), file),
+                Err(error) => (Err(error), Some(file)),
+            }
         }
         Err(error) => (Err(error), Some(file)),
     };
@@ -296,13 +308,13 @@ pub fn stage(config: Config, fault: Fault) -> Outcome {
     Outcome { result, steps: host.0.steps.take(), kept: host.0.things.get(), has_file, sealed_bytes }
 }
 
-fn hashed(host: &Host, policy: Policy, placed: Placed<(), Thing>) -> Image {
-    let mut image = Image { _slot: placed.slot, hashed: Vec::new() };
+fn hashed(host: &Host, policy: Policy, slot: Thing, sealed_bytes: u64) -> Image {
+    let mut image = Image { _slot: slot, hashed: Vec::new() };
     for _ in 0..10 * SEALED_BYTES {
         let slice = || {
             host.take(Step::Hash).expect("it cannot fail");
-            image.hashed.push(host.content());
-            image.hashed.len() as u64 == placed.sealed_bytes
+            image.hashed.push(host.content()[image.hashed.len()]);
+            image.hashed.len() as u64 == sealed_bytes
         };
         if stage::hash(policy, slice) {
             return image;
@@ -321,7 +333,7 @@ fn finish(host: &Host, config: Config, image: Image, file: Thing) -> (Result<Sta
                 version: parts.version,
                 packed_for: hand_over.packed_for,
                 has_update_goods: parts.files.is_some(),
-                is_as_sealed: host.content() == SEALED,
+                is_as_sealed: host.content() == [SEALED; SLICES],
             };
             (Ok(staged), None)
         }

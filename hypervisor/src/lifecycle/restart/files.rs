@@ -11,6 +11,9 @@ use crate::arch::boot::BUILD;
 use crate::arch::memory::{FRAMES, OwnedFrames};
 use crate::kernel::inherited::{self, FILE_LENGTH_BYTES};
 
+/// Bytes that are copied at a time: some microseconds' worth, for which guests on this CPU wait.
+pub const SLICE_BYTES: usize = 8 * 1024;
+
 /// Copies that are handed over to the next image.
 pub struct Files {
     /// Of the next image.
@@ -19,15 +22,30 @@ pub struct Files {
     pub own: Option<OwnedFrames>,
 }
 
-impl Files {
-    /// Copies for the image in `file`; `None` if there is no memory for them.
-    pub fn of(file: &[u8]) -> Option<Self> {
-        let next = copy(file)?;
+/// Copies that are being made, a slice at a time.
+pub struct FileCopies {
+    next: FileCopy,
+    own: Option<FileCopy>,
+}
+
+impl FileCopies {
+    /// Finds memory for copies of the image in `file` and of this one's; `None` if there is none.
+    pub fn begin(file: &[u8]) -> Option<Self> {
         let own = match own() {
-            Some(own) => Some(copy(own)?),
+            Some(own) => Some(FileCopy::begin(own)?),
             None => None,
         };
-        Some(Self { next, own })
+        Some(Self { next: FileCopy::begin(file)?, own })
+    }
+
+    /// Copies a slice of the image in `file`, or of this one; returns whether all is there.
+    pub fn step(&mut self, file: &[u8]) -> bool {
+        self.next.step(file) && self.own.as_mut().is_none_or(|copy| own().is_none_or(|own| copy.step(own)))
+    }
+
+    /// The copies, all of which are made.
+    pub fn finish(self) -> Files {
+        Files { next: self.next.frames, own: self.own.map(|own| own.frames) }
     }
 }
 
@@ -42,11 +60,26 @@ pub fn own() -> Option<&'static [u8]> {
     is_same.then_some(file)
 }
 
-fn copy(file: &[u8]) -> Option<OwnedFrames> {
-    let frames = FRAMES.lock().allocate((file.len() + FILE_LENGTH_BYTES) as u64, PageSize::Kib4).ok()?;
-    let mut frames = OwnedFrames::new(frames);
-    let (room, length) = frames.bytes_mut().split_last_chunk_mut::<FILE_LENGTH_BYTES>()?;
-    room.get_mut(..file.len())?.copy_from_slice(file);
-    *length = (file.len() as u64).to_le_bytes();
-    Some(frames)
+/// One file in frames of its own, its length at their end.
+struct FileCopy {
+    frames: OwnedFrames,
+    copied: usize,
+}
+
+impl FileCopy {
+    fn begin(file: &[u8]) -> Option<Self> {
+        let frames = FRAMES.lock().allocate((file.len() + FILE_LENGTH_BYTES) as u64, PageSize::Kib4).ok()?;
+        let mut frames = OwnedFrames::new(frames);
+        *frames.bytes_mut().last_chunk_mut::<FILE_LENGTH_BYTES>()? = (file.len() as u64).to_le_bytes();
+        Some(Self { frames, copied: 0 })
+    }
+
+    fn step(&mut self, file: &[u8]) -> bool {
+        let slice = self.copied..file.len().min(self.copied + SLICE_BYTES);
+        if let (Some(from), Some(into)) = (file.get(slice.clone()), self.frames.bytes_mut().get_mut(slice.clone())) {
+            into.copy_from_slice(from);
+        }
+        self.copied = slice.end;
+        self.copied == file.len()
+    }
 }

@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An image in its slot that is not yet trusted: placed, locked where the policy states it, then hashed in slices while
-//! guests run, and judged. The file is hashed as it was placed, so that the hashed image is the one that will run.
+//! An image in its slot that is not yet trusted: hashed in slices while guests run, and judged. The file is hashed as it
+//! was placed, so that the hashed image is the one that will run.
 
 use alloc::boxed::Box;
 
-use ::update::stage::{self, Placed, Placer, Policy};
+use ::update::stage::{self, Policy};
 use handover::Image;
 use handover::image::{REMAPPED_SINCE, RESETS_SINCE, Reader};
 use seal::{Check, Origin, Seal, Verify};
-use units::{ByteSize, PageSize, PhysAddr, PhysRange};
+use units::PhysRange;
 
 use super::error::StageError;
-use super::terms::Terms;
-use super::{files, trust};
-use crate::arch::address::BOOT_MAPPED_BYTES;
-use crate::arch::lock::{LockError, LockedFrames};
-use crate::arch::memory::{self, OwnedFrames};
+use super::trust;
+use crate::arch::lock::LockedFrames;
+use crate::arch::memory::OwnedFrames;
 use crate::arch::sha256::Engine;
 use crate::arch::{boot, cpu, timer};
-use crate::kernel::platform::BOOT;
 
 /// Bytes that are hashed at a time: some tens of microseconds' worth by plain code, for which guests on this CPU
 /// wait.
@@ -80,16 +77,9 @@ impl Slot {
 }
 
 impl StagedImage {
-    /// Puts the image in `file` into a slot. The order of the steps is decided in [`::update::stage`].
-    pub fn place(file: &[u8], terms: Terms) -> Result<Box<Self>, StageError> {
-        let wanted = BOOT.get().map_or(Verify::default(), |(_, options)| options.verify);
-        let policy = wanted.on_a_host_with_keys(!trust::keys().is_empty());
-        if policy != wanted {
-            log::warn!("option verify={wanted}: this host has keys, so images are checked ({policy})");
-        }
-        let Placed { image, slot, sealed_bytes } = stage::place(&mut Placing { file, terms }, demands(policy))?;
-        let check = Check::new(Engine::best(), sealed_bytes);
-        Ok(Box::new(Self { image, slot, policy, check, ticks: 0 }))
+    /// An image in its slot; so many bytes of its file are to be hashed.
+    pub fn new(image: Image, slot: Slot, policy: Verify, sealed_bytes: u64) -> Box<Self> {
+        Box::new(Self { image, slot, policy, check: Check::new(Engine::best(), sealed_bytes), ticks: 0 })
     }
 
     /// Returns whether it goes on with IOMMUs as this image leaves them, interrupts included.
@@ -139,66 +129,9 @@ impl StagedImage {
     }
 }
 
-fn demands(policy: Verify) -> Policy {
+/// Returns the checks that a policy of the host's demands.
+pub fn demands(policy: Verify) -> Policy {
     Policy { is_checked: policy.checks_when_staged(), is_locked: policy.locks() }
-}
-
-/// An image in a file that is put into a slot.
-struct Placing<'a> {
-    file: &'a [u8],
-    terms: Terms,
-}
-
-impl Placer for Placing<'_> {
-    type Image = Image;
-    type Memory = OwnedFrames;
-    type Slot = Slot;
-    type Error = StageError;
-
-    fn describe(&mut self) -> Result<Image, StageError> {
-        Image::parse(self.file).map_err(StageError::Image)
-    }
-
-    /// Refuses an image that is older than this host admits, or that would not return where no client confirms it.
-    fn admit(&mut self, image: &Image) -> Result<(), StageError> {
-        let (version, floor) = (image.security_version(), trust::floor());
-        if !self.terms.is_return {
-            floor.admit(version, self.terms.is_downgrade).map_err(StageError::Downgrade)?;
-        }
-        if self.terms.confirm_within_s.is_some() {
-            check_way_back(image)?;
-        }
-        if version < floor.own {
-            log::warn!("image {} {}: a downgrade to security version {version}", image.note().version(), image.build());
-        }
-        Ok(())
-    }
-
-    fn sealed_bytes(&mut self) -> Result<u64, StageError> {
-        Seal::split(self.file).map(|(sealed, _)| sealed.len() as u64).map_err(StageError::Seal)
-    }
-
-    fn allocate(&mut self, image: &Image) -> Result<OwnedFrames, StageError> {
-        let slot_bytes = image.memory_bytes().next_multiple_of(handover::record::SLOT_ALIGNMENT);
-        log::debug!("a slot of {} for the new image", ByteSize(slot_bytes));
-        let frames = memory::FRAMES.lock().allocate_below(slot_bytes, PageSize::Mib2, PhysAddr(BOOT_MAPPED_BYTES));
-        frames.map(OwnedFrames::new).map_err(|_| StageError::OutOfMemory("the new image"))
-    }
-
-    fn copy(&mut self, image: &Image, memory: &mut OwnedFrames) {
-        image.place(self.file, memory.bytes_mut());
-    }
-
-    fn lock(&mut self, memory: OwnedFrames) -> Result<Slot, StageError> {
-        LockedFrames::lock(memory).map(Slot::Locked).map_err(|error| match error {
-            LockError::OutOfMemory => StageError::OutOfMemory("locking the image"),
-            LockError::Unresponsive(cpu) => StageError::Unresponsive(cpu),
-        })
-    }
-
-    fn leave_open(&mut self, memory: OwnedFrames) -> Slot {
-        Slot::Open(memory)
-    }
 }
 
 impl Trusted {
@@ -212,14 +145,6 @@ impl Trusted {
         seal.compare(&check.digest()).map_err(StageError::Seal)?;
         Ok(Hashed { bytes, ticks: cpu::tsc().wrapping_sub(began) })
     }
-}
-
-/// Checks that the image returns to this one where no client confirms it.
-fn check_way_back(image: &Image) -> Result<(), StageError> {
-    if !image.knows_deadlines() {
-        return Err(StageError::KnowsNoDeadline);
-    }
-    files::own().map(drop).ok_or(StageError::NoWayBack)
 }
 
 fn judge(check: Check<Engine>, file: &[u8]) -> Result<Origin, StageError> {

@@ -38,13 +38,16 @@ use crate::kernel::inherited::{self, ChannelState};
 use crate::kernel::ledger::retired;
 use crate::lifecycle::update::hand_over_state::HandOverState;
 
+/// There is no memory for copies of the images' files.
+pub const NO_ROOM_FOR_FILES: StageError = StageError::OutOfMemory("the image's file");
+
 /// Packs what is handed over, for a reader of this version.
 pub type Pack = fn(u32) -> Result<HandOverState, String>;
 
 /// Stages a restart or an update with an image that is hashed; the error gives its file back.
 pub fn stage(
     staged_image: Box<StagedImage>,
-    (source, bundle): (Source, Option<Composed>),
+    (source, bundle, files): (Source, Option<Composed>, Option<Files>),
     reason: Reason,
     confirm_within_s: Option<u32>,
     pack: Pack,
@@ -55,7 +58,7 @@ pub fn stage(
         return Err((StageError::Guests(problem), source));
     }
     let policy = staged_image.policy();
-    let stager = Stager { source, bundle, reason, confirm_within_s, pack, members: cpus::members() };
+    let stager = Stager { source, bundle, files, reason, confirm_within_s, pack, members: cpus::members() };
     let staged = stage::finish(stager, staged_image, policy, reason == Reason::Update);
     staged.map(|(ready, switch_pages)| Staged { hand_over: ready.0, switch_pages })
 }
@@ -93,6 +96,7 @@ fn refusal(next: &StagedImage, run: &Instance) -> Option<&'static str> {
 struct Stager {
     source: Source,
     bundle: Option<Composed>,
+    files: Option<Files>,
     reason: Reason,
     confirm_within_s: Option<u32>,
     pack: Pack,
@@ -144,8 +148,8 @@ impl stage::Stager for Stager {
         allocate(needs.staging_bytes(), PageSize::Mib2, "the new image's own data")
     }
 
-    fn copy_files(&mut self) -> Result<Files, StageError> {
-        Files::of(self.source.image_file()).ok_or(StageError::OutOfMemory("the image's file"))
+    fn copied_files(&mut self) -> Result<Files, StageError> {
+        self.files.take().ok_or(NO_ROOM_FOR_FILES)
     }
 
     fn pack(&mut self, version: u32) -> Result<HandOverState, StageError> {

@@ -60,12 +60,9 @@ impl Finishing {
                 take_logs();
                 picture::draw(self.report.generation as u32, &self.stamps);
             }
-            Step::Console => {
-                // Before any input of an I/O APIC is routed: its entry is made for the unit that its interrupts pass.
-                pci::take_iommus_over();
-                resume_functions();
-                interrupts::take_console();
-            }
+            Step::Iommus => pci::take_iommus_over(),
+            Step::Functions => resume_functions(),
+            Step::Console => interrupts::take_console(),
             Step::Consoles => take_consoles(),
             Step::Cpus => {
                 interrupts::take_interrupts();
