@@ -148,8 +148,8 @@ impl Image {
         &self.tail.build
     }
 
-    /// Puts the next `most` bytes of the image in `file` into a slot, from the offset `from` in the slot on: zeroes where
-    /// it has no bytes of the file. Returns the offset that follows; `None` once the slot is complete. Nothing is
+    /// Puts the next `most` bytes of the image in `file` into a slot, from the offset `from` in the slot on: zeroes
+    /// where it has no bytes of the file. Returns the offset that follows; `None` once the slot is complete. Nothing is
     /// written to a slot that is too small.
     pub fn place(&self, file: &[u8], slot: &mut [u8], from: usize, most: usize) -> Option<usize> {
         let is_large_enough = slot.len() as u64 >= self.memory_bytes;

@@ -23,7 +23,8 @@ pub enum Step {
     Account,
     /// Logs and timelines go on.
     Logs,
-    /// IOMMUs: before any input of an I/O APIC is routed, since its entry is made for the unit that its interrupts pass.
+    /// IOMMUs: before any input of an I/O APIC is routed, since its entry is made for the unit that its interrupts
+    /// pass.
     Iommus,
     /// The physical functions of guests.
     Functions,
