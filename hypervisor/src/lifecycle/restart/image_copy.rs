@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The copy of an image into its slot, a slice at a time while guests run; then it is locked where the policy states it.
-//! The order of the steps is decided in [`::update::stage`].
+//! The copy of an image into its slot, a slice at a time while guests run; then it is locked where the policy states
+//! it. The order of the steps is decided in [`::update::stage`].
 
 use alloc::boxed::Box;
 use core::mem;

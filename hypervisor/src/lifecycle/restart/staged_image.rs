@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An image in its slot that is not yet trusted: hashed in slices while guests run, and judged. The file is hashed as it
-//! was placed, so that the hashed image is the one that will run.
+//! An image in its slot that is not yet trusted: hashed in slices while guests run, and judged. The file is hashed as
+//! it was placed, so that the hashed image is the one that will run.
 
 use alloc::boxed::Box;
 
