@@ -42,7 +42,11 @@ fn update(host: &mut Host, by: UpdateBy, seconds: u32) -> Result<()> {
                 return Ok(());
             }
             Err(error) if is_starved(&error) => host.wait_a_moment()?,
-            other => return other.map(drop).with_context(|| host.seen.to_string()),
+            other => {
+                // The log names what happened.
+                host.listen(Duration::from_secs(1));
+                return other.map(drop).with_context(|| host.seen.to_string());
+            }
         }
     }
 }
