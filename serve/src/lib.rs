@@ -28,7 +28,6 @@
 pub mod access;
 pub mod api;
 pub mod audit;
-pub mod clock;
 pub mod control;
 pub mod ending;
 pub mod history;
@@ -40,3 +39,5 @@ pub mod page;
 pub mod service;
 pub mod tls;
 pub mod updates;
+
+pub use baton::clock;

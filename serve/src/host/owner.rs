@@ -223,7 +223,7 @@ impl Owner {
     /// Notes the host's generation and uptime. Returns whether it runs the same image as before.
     fn note_place(&mut self, info: &HostInfo, is_connected: bool) -> Result<bool> {
         let HostInfo { generation, uptime_ns, .. } = *info;
-        let booted_ms = clock::now_ms().saturating_sub(uptime_ns / 1_000_000);
+        let booted_ms = clock::booted_ms(uptime_ns);
         let now = Place { generation, uptime_ns, booted_ms };
         let last = self.last.replace(now);
         // While there is a line, the clocks do not count: one of them may have been set.
