@@ -7,6 +7,7 @@
 //! | `unix:PATH` | a Unix socket |
 //! | `tty:DEVICE[,BAUD]` | a serial port, in raw mode, locked |
 //! | `tcp:HOST:PORT` | a TCP port that passes a serial line's bytes |
+//! | `https://SERVICE:PORT[/NAME]` | a host of `baton serve`, by TLS with certificates on both sides |
 //! | `vsock:CID:PORT` | a port of a virtual machine, or of the machine below |
 //! | `ssh:[USER@]HOST[:PORT][/ADDRESS]` | `baton relay` on another machine, with the line that it opens |
 
@@ -14,6 +15,7 @@ mod address;
 #[cfg(test)]
 mod address_tests;
 mod far;
+mod https;
 mod line;
 mod network;
 mod tty;
@@ -21,6 +23,7 @@ mod tty;
 use anyhow::Result;
 
 pub use self::address::{Address, BadAddress, DEFAULT_BAUD};
+pub use self::https::Identity;
 pub use self::line::{Keeper, Line, Ready};
 use crate::running;
 
@@ -34,6 +37,7 @@ pub fn open(address: &Address) -> Result<Line> {
         Address::Unix(path) => network::unix(path),
         Address::Tty { device, baud } => tty::open(device, *baud),
         Address::Tcp { host, port } => network::tcp(host, *port),
+        Address::Https { host, port, name, identity } => https::open(host, *port, name.as_deref(), identity),
         Address::Vsock { cid, port } => network::vsock(*cid, *port),
         Address::Ssh { host, port, from_there } => {
             far::open(host, *port, from_there.as_deref(), slowest(from_there.as_deref()))
@@ -57,6 +61,7 @@ pub fn hint(address: &Address) -> &'static str {
         Address::Unix(_) => "is the host up, and its COM2 behind this socket?",
         Address::Tty { .. } => "is the host up, the cable at its COM2, and the rate 115200?",
         Address::Tcp { .. } => "is the host up, its COM2 at this port, and the port in raw mode (not telnet)?",
+        Address::Https { .. } => "is the host up, and does the service's page show it as connected?",
         Address::Vsock { .. } => "is the host up, and its COM2 passed to this port?",
         Address::Ssh { .. } => "is the host up, and does `baton info` answer there?",
     }

@@ -33,14 +33,21 @@ pub fn generate(path: &Path) -> Result<(PublicKey, PathBuf)> {
 /// Returns the secret key in a file.
 pub fn secret(path: &Path) -> Result<SecretKey> {
     let explain = || format!("{} cannot be read; `baton key new` makes a key", path.display());
-    if fs::metadata(path).with_context(explain)?.mode() & OTHERS != 0 {
+    check_private(path, "; `baton key new` makes a key")?;
+    let text = fs::read_to_string(path).with_context(explain)?;
+    text.parse().map_err(|error: KeyError| anyhow!("{}: {error}", path.display()))
+}
+
+/// Refuses a file with a secret that others can read. The hint is for a file that is not there.
+pub fn check_private(path: &Path, hint: &str) -> Result<()> {
+    let metadata = fs::metadata(path).with_context(|| format!("{} cannot be read{hint}", path.display()))?;
+    if metadata.mode() & OTHERS != 0 {
         bail!(
             "{} can be read by others; take that away with chmod 600, if the key can still be trusted",
             path.display()
         );
     }
-    let text = fs::read_to_string(path).with_context(explain)?;
-    text.parse().map_err(|error: KeyError| anyhow!("{}: {error}", path.display()))
+    Ok(())
 }
 
 /// Returns the public key that `word` is, or that stands in the file of that name.

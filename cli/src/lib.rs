@@ -21,6 +21,7 @@
 pub mod args;
 pub mod bundle;
 pub mod client;
+pub mod clock;
 pub mod commands;
 pub mod config;
 pub mod connection;

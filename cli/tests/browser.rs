@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The timeline's page in a real browser: a script appended to it does what a person would, and writes down what it
-//! sees.
+//! The timeline's page and the flame graph in a real browser: a script appended to each does what a person would, and
+//! writes down what it sees.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
+use baton::profile::{Stack, Stacks, draw};
 use baton::timeline::{Picture, Run, Span, Track, page};
 
-/// A browser on a crowded machine may take long; one that takes longer cannot run here.
-const LIMIT: Duration = Duration::from_secs(90);
 /// Script of the visitor at the browser. Each line of its output is a key and a value.
 const VISITOR: &str = include_str!("browser/visitor.js");
+/// The same at a flame graph.
+const FLAME_VISITOR: &str = include_str!("browser/flame_visitor.js");
 
 fn span(name: &str, start_us: f64, length_us: f64) -> Span {
     Span { name: name.to_owned(), start_us, length_us, note: (name == "guest loaded").then(|| "load less".to_owned()) }
@@ -33,54 +32,27 @@ fn picture() -> Picture {
     Picture { title: "two runs".to_owned(), runs }
 }
 
-/// Returns whether the browser runs here at all: it is given a page with a script that cannot fail.
-fn runs(browser: &Path, folder: &Path) -> bool {
-    let page = "<!DOCTYPE html><body><script>document.body.append('run' + 'ning')</script></body>";
-    visit(browser, folder, page).is_some_and(|document| document.contains("running"))
-}
-
-/// The document as the browser has it when all scripts have run; `None` where it was not shown in time.
-fn visit(browser: &Path, folder: &Path, page: &str) -> Option<String> {
-    let file = folder.join("page.html");
-    fs::write(&file, page).expect("written");
-    let mut command = Command::new(browser);
-    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,900"]);
-    command.arg(format!("--user-data-dir={}", folder.join("profile").display()));
-    command.arg("--virtual-time-budget=5000").arg("--dump-dom").arg(format!("file://{}", file.display()));
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null()).spawn().ok()?;
-    let mut output = child.stdout.take()?;
-    let reader = std::thread::spawn(move || {
-        let mut text = String::new();
-        let _ = output.read_to_string(&mut text);
-        text
-    });
-    let started = Instant::now();
-    while child.try_wait().ok()?.is_none() {
-        if started.elapsed() > LIMIT {
-            let _ = child.kill();
-            let _ = child.wait();
-            return None;
-        }
-        std::thread::sleep(Duration::from_millis(50));
+/// Returns the browser that runs here, if any; with `STRICT=1` there has to be one.
+fn browser(folder: &Path) -> Option<PathBuf> {
+    let browser = lab::browser::installed().filter(|browser| lab::browser::runs(browser, folder));
+    if browser.is_none() {
+        assert_ne!(std::env::var("STRICT").as_deref(), Ok("1"), "no Chromium runs here: pages cannot be checked");
+        // Past the test harness's capture: the person who runs the tests is to know.
+        let _ =
+            writeln!(std::io::stderr(), "test: no Chromium runs here: the tool's pages are not checked in a browser");
     }
-    reader.join().ok()
+    browser
 }
 
 #[test]
 fn the_page_shows_the_last_run_compares_zooms_and_names_the_longest_in_a_browser() {
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(browser) = lab::browser::installed().filter(|browser| runs(browser, folder.path())) else {
-        assert_ne!(std::env::var("STRICT").as_deref(), Ok("1"), "no Chromium runs here: the page cannot be checked");
-        // Past the test harness's capture: the person who runs the tests is to know.
-        let _ =
-            writeln!(std::io::stderr(), "test: no Chromium runs here: the timeline's page is not checked in a browser");
-        return;
-    };
+    let Some(browser) = browser(folder.path()) else { return };
     // From here on anything missing is the fault of the page or its script.
     let page = format!("{}<script>{VISITOR}</script>", page::page(&picture(), page::Shown::Last).expect("a page"));
-    let document = visit(&browser, folder.path(), &page).expect("the page is shown in time");
-    let (_, rest) = document.split_once(r#"<pre id="seen">"#).expect("the visitor has written down what it saw");
-    let (seen, _) = rest.split_once("</pre>").expect("all of it");
+    fs::write(folder.path().join("page.html"), page).expect("written");
+    let document = lab::browser::visit(&browser, folder.path(), "page.html").expect("the page is shown in time");
+    let seen = lab::browser::report(&document).expect("the visitor has written down what it saw");
     let expected = "errors: none\n\
                     shown: restart: 562 µs\n\
                     on bars: step 11 &lt;/script&gt;  12 µs\n\
@@ -98,4 +70,34 @@ fn the_page_shows_the_last_run_compares_zooms_and_names_the_longest_in_a_browser
                     all of it: true\n\
                     went there: 1 step 11 true\n";
     assert_eq!(seen.trim_start(), expected);
+}
+
+#[test]
+fn the_flame_graph_zooms_and_searches_in_a_browser() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(browser) = browser(folder.path()) else { return };
+    let stack =
+        |frames: &[&str], samples| Stack { frames: frames.iter().map(|&frame| frame.to_owned()).collect(), samples };
+    let stacks = Stacks(vec![
+        stack(&["guest a"], 50_000),
+        stack(&["run"], 5_000),
+        stack(&["run", "exit<T>"], 15_000),
+        stack(&["run", "exit<T>", "exit_late"], 1),
+        stack(&["run", "print"], 29_999),
+    ]);
+    let svg = draw(&stacks, "a profile");
+    let end = format!("<script><![CDATA[{FLAME_VISITOR}]]></script></svg>");
+    fs::write(folder.path().join("baton.svg"), svg.replace("</svg>", &end)).expect("written");
+    let document = lab::browser::visit(&browser, folder.path(), "baton.svg").expect("the picture is shown in time");
+    let (_, rest) = document.split_once(r#"<text id="seen">"#).expect("the visitor has written down what it saw");
+    let (seen, _) = rest.split_once("</text>").expect("all of it");
+    let expected = "errors: none\n\
+                    at first: all 1200, guest a 600, run 600, exit&lt;T&gt; 180, print 360\n\
+                    zoomed: all 1200 pale, run 1200, exit&lt;T&gt; 360, print 720\n\
+                    label: exit&lt;T&gt;\n\
+                    deeper: all 1200 pale, run 1200 pale, exit&lt;T&gt; 1200 pale, exit_late 1200\n\
+                    marked: exit&lt;T&gt;, exit_late: 15.00 % of the samples\n\
+                    reset: 5 shown, 0 marked, field empty\n\
+                    escape: 5 shown\n";
+    assert_eq!(seen, expected);
 }

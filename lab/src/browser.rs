@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The browser that opens pages for tests and benches.
 
-use std::env;
-use std::path::PathBuf;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
 
 /// Chromium under the names that distributions give it.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
@@ -13,4 +16,47 @@ pub fn installed() -> Option<PathBuf> {
     let folders: Vec<PathBuf> = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
     let found = NAMES.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
     named.into_iter().chain(found).find(|path| path.is_file())
+}
+
+/// A browser on a crowded machine may take long; one that takes longer cannot run here.
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// Returns whether the browser runs here at all: a page whose script cannot fail, in this folder, shows that.
+pub fn runs(browser: &Path, folder: &Path) -> bool {
+    let page = "<!DOCTYPE html><body><script>document.body.append('run' + 'ning')</script></body>";
+    fs::write(folder.join("runs.html"), page).is_ok()
+        && visit(browser, folder, "runs.html").is_some_and(|document| document.contains("running"))
+}
+
+/// Opens a file of this folder. Returns the document as the browser has it when all scripts have run; `None` where it
+/// was not shown in time.
+pub fn visit(browser: &Path, folder: &Path, file: &str) -> Option<String> {
+    let mut command = Command::new(browser);
+    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,1000"]);
+    command.arg(format!("--user-data-dir={}", folder.join("profile").display()));
+    command.arg("--virtual-time-budget=20000").arg("--dump-dom");
+    command.arg(format!("file://{}", folder.join(file).display()));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null()).spawn().ok()?;
+    let mut output = child.stdout.take()?;
+    let reader = thread::spawn(move || {
+        let mut text = String::new();
+        let _ = output.read_to_string(&mut text);
+        text
+    });
+    let started = Instant::now();
+    while child.try_wait().ok()?.is_none() {
+        if started.elapsed() > LIMIT {
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    reader.join().ok()
+}
+
+/// Returns the visitor's report in a document: the text of the element `seen`.
+pub fn report(document: &str) -> Option<&str> {
+    let (_, rest) = document.split_once(r#"<pre id="seen">"#)?;
+    rest.split_once("</pre>").map(|(seen, _)| seen)
 }

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use wire::{Decoder, Frame, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, Subscription};
+use wire::{Decoder, Frame, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, Stream, Subscription};
 
 use super::What;
 use outbox::{Outbox, encoded};
@@ -33,10 +33,39 @@ pub(super) type ClientId = u64;
 pub(super) struct Client {
     decoder: Box<Decoder>,
     subscription: Subscription,
+    /// The guests whose consoles it wants; empty: all.
+    consoles_of: Vec<String>,
     /// The bytes to send to it.
     pub outbox: Outbox,
     /// True if it is dropped once its outbox is empty.
     pub is_leaving: bool,
+}
+
+impl Client {
+    /// Returns the streams and the guests that a request asks for, if it is one that does.
+    fn choice(&self, body: &RequestBody) -> Option<(Subscription, Vec<String>)> {
+        match body {
+            RequestBody::Subscribe(wanted) => Some((*wanted, Vec::new())),
+            RequestBody::SubscribeConsoles { names } => {
+                Some((Subscription { consoles: !names.is_empty(), ..self.subscription }, names.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns whether a message is for this client.
+    fn wants(&self, stream: &Stream<'_>) -> bool {
+        match stream {
+            Stream::Log(_) => self.subscription.log,
+            Stream::Event(_) => self.subscription.events,
+            Stream::Console { name, .. } => self.subscription.consoles && is_chosen(&self.consoles_of, name),
+        }
+    }
+}
+
+/// Returns whether a guest is one of these; none: all are.
+fn is_chosen(guests: &[String], name: &str) -> bool {
+    guests.is_empty() || guests.iter().any(|guest| guest == name)
 }
 
 /// The state of all connections.
@@ -123,8 +152,10 @@ impl Router {
     }
 
     fn request(&mut self, id: ClientId, request: Request) {
-        if let RequestBody::Subscribe(wanted) = request.body {
-            return self.subscribe_client(id, request.id, wanted);
+        if let Some(client) = self.clients.get(&id)
+            && let Some((wanted, consoles_of)) = client.choice(&request.body)
+        {
+            return self.subscribe_client(id, request.id, wanted, consoles_of);
         }
         let waiting = self.pending.values().filter(|(client, _)| *client == Some(id)).count();
         let held = self.held.iter().filter(|(client, _)| *client == id).count();
@@ -134,10 +165,11 @@ impl Router {
         }
         // A signed frame goes on unchanged; the streams that it asks the host for are this client's.
         if let RequestBody::Signed(signed) = &request.body
-            && let Some(RequestBody::Subscribe(wanted)) = RequestBody::from_bytes(&signed.body)
+            && let Some(body) = RequestBody::from_bytes(&signed.body)
             && let Some(client) = self.clients.get_mut(&id)
+            && let Some(choice) = client.choice(&body)
         {
-            client.subscription = wanted;
+            (client.subscription, client.consoles_of) = choice;
         }
         match self.is_ready {
             true => self.forward(id, request),
@@ -157,14 +189,14 @@ impl Router {
         }
     }
 
-    fn subscribe_client(&mut self, id: ClientId, request: u32, wanted: Subscription) {
+    fn subscribe_client(&mut self, id: ClientId, request: u32, wanted: Subscription, consoles_of: Vec<String>) {
         let Some(client) = self.clients.get_mut(&id) else { return };
         let is_new_to_consoles = wanted.consoles && !client.subscription.consoles;
-        client.subscription = wanted;
+        (client.subscription, client.consoles_of) = (wanted, consoles_of.clone());
         self.send(id, &Frame::Response(Response { id: request, result: Ok(ReplyBody::Done) }));
         if is_new_to_consoles {
             let chunks: Vec<_> =
-                self.backlog.chunks().filter_map(|stream| encoded(&Frame::Stream(stream)).ok()).collect();
+                self.backlog.chunks(&consoles_of).filter_map(|stream| encoded(&Frame::Stream(stream)).ok()).collect();
             chunks.iter().for_each(|bytes| self.push(id, bytes));
         }
         self.subscribe_if_changed();

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The requests of clients. `GET` needs the role `read`; the router has a part for each of the other two roles. The
-//! role is checked before anything of a request's body is read.
+//! role is checked before anything of a request's body is read. A connection that is upgraded ([`control`]) has each of
+//! its requests checked.
 
 mod console;
+mod control;
 mod description;
 mod dump;
 mod error;
@@ -53,11 +55,13 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/health", get(history::health))
         .route("/api/v1/whoami", get(reads::whoami))
         .route("/api/v1/stream", get(stream::stream))
+        .route("/api/v1/control", get(control::only_host))
         .route("/api/v1/hosts", get(reads::hosts))
         .route(host, get(reads::host))
         .route(&at("/info"), get(reads::info))
         .route(&at("/vulnerabilities"), get(reads::vulnerabilities))
         .route(&at("/guests"), get(reads::guests))
+        .route(&at("/control"), get(control::host))
         .route(&at("/guests/{guest}/console"), get(console::follow))
         .route(&at("/cpus"), get(reads::cpus))
         .route(&at("/networks"), get(reads::networks))

@@ -10,6 +10,7 @@ mod news;
 mod owner;
 mod records;
 mod snapshot;
+mod updating;
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
@@ -27,7 +28,7 @@ use serde::Serialize;
 use tokio::sync::{broadcast, oneshot};
 use wire::{PciFunction, PciSurvey};
 
-pub use self::consoles::{Consoles, Follower, Piece};
+pub use self::consoles::{Choice, Consoles, Follower, Piece};
 pub use self::failure::Failure;
 pub use self::news::{NEWS, News};
 pub use self::records::{Counts, Kept, Place, Records};
@@ -181,9 +182,9 @@ impl Host {
         let _ = (&self.wake).write(&[0]);
     }
 
-    /// Follows the consoles of its guests.
-    pub fn follow(&self) -> Follower {
-        let follower = self.shared.consoles.follow();
+    /// Follows the consoles of these guests; `None`: of all.
+    pub fn follow(&self, names: Option<Vec<String>>) -> Follower {
+        let follower = self.shared.consoles.follow(names);
         self.wake();
         follower
     }
@@ -287,10 +288,6 @@ impl Shared {
     /// Notifies clients, if there are any.
     pub fn publish(&self, news: News) {
         let _ = self.news.send(Arc::new(news));
-    }
-
-    fn keep_runs(&self, runs: Vec<Run>) {
-        *locked(&self.runs) = Some((Instant::now(), Arc::new(runs)));
     }
 
     fn set_snapshot(&self, snapshot: Snapshot) {

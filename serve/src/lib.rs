@@ -19,6 +19,7 @@
 //! | [`ending`] | signals, and the stages in which the service ends |
 //! | [`updates`] | updates of a host: those under way and those that its timeline shows |
 //! | [`api`] | the requests of clients |
+//! | [`control`] | the control channel's own protocol, for the tool |
 //! | [`metrics`] | figures in OpenMetrics |
 //! | [`page`] | the page for browsers |
 //! | [`service`] | all of it together |
@@ -27,7 +28,7 @@
 pub mod access;
 pub mod api;
 pub mod audit;
-pub mod clock;
+pub mod control;
 pub mod ending;
 pub mod history;
 pub mod host;
@@ -38,3 +39,5 @@ pub mod page;
 pub mod service;
 pub mod tls;
 pub mod updates;
+
+pub use baton::clock;

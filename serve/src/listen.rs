@@ -24,7 +24,7 @@ use rustix::fs::Mode;
 use rustix::process::umask;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
@@ -52,6 +52,13 @@ pub enum Door {
     /// TCP with TLS.
     Tls(TcpListener, TlsAcceptor, Arc<Access>),
 }
+
+/// A connection's part of the limit, which it keeps until its last answer, or until the protocol after an upgrade has
+/// ended.
+#[derive(Clone)]
+pub struct Hold(
+    #[expect(dead_code, reason = "it is given back when the last copy is dropped")] Arc<OwnedSemaphorePermit>,
+);
 
 /// A client that is being served.
 type Client = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -112,11 +119,8 @@ impl Door {
     async fn take(&self, app: &Router, limit: &Arc<Semaphore>, ending: &Ending) {
         loop {
             let Ok(permit) = limit.clone().acquire_owned().await else { return };
-            match self.accept(app, ending).await {
-                Ok(client) => drop(tokio::spawn(async move {
-                    client.await;
-                    drop(permit);
-                })),
+            match self.accept(app, Hold(Arc::new(permit)), ending).await {
+                Ok(client) => drop(tokio::spawn(client)),
                 Err(error) => {
                     eprintln!("baton serve: no connection is accepted: {error}");
                     sleep(PAUSE).await;
@@ -126,8 +130,8 @@ impl Door {
     }
 
     /// Takes the next connection; the future serves it.
-    async fn accept(&self, app: &Router, ending: &Ending) -> io::Result<Client> {
-        let (app, ending) = (app.clone(), ending.clone());
+    async fn accept(&self, app: &Router, hold: Hold, ending: &Ending) -> io::Result<Client> {
+        let (app, ending) = (app.clone().layer(Extension(hold)), ending.clone());
         Ok(match self {
             Self::Unix(listener, _) => {
                 let (stream, _) = listener.accept().await?;
@@ -167,7 +171,7 @@ async fn speak(
     let service = TowerToHyperService::new(app.layer(Extension(peer)));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
-    let connection = pin!(http.serve_connection(TokioIo::new(stream), service));
+    let connection = pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
     let closing = pin!(ending.comes(Stage::Closing));
     // A client that breaks off, or sends no HTTP, ends its own connection.
     if let Either::Right(((), mut connection)) = select(connection, closing).await {

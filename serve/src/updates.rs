@@ -55,6 +55,16 @@ pub enum By {
     Previous,
 }
 
+impl From<UpdateBy> for By {
+    fn from(by: UpdateBy) -> Self {
+        match by {
+            UpdateBy::Bundle => Self::Bundle,
+            UpdateBy::Upload => Self::Image,
+            UpdateBy::Previous => Self::Previous,
+        }
+    }
+}
+
 /// Progress of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -5,10 +5,16 @@
 mod api;
 #[path = "service/browser.rs"]
 mod browser;
+#[path = "service/certificates.rs"]
+mod certificates;
 #[path = "service/common.rs"]
 mod common;
 #[path = "service/console.rs"]
 mod console;
+#[path = "service/control.rs"]
+mod control;
+#[path = "service/control_errors.rs"]
+mod control_errors;
 #[path = "service/crowd.rs"]
 mod crowd;
 #[path = "service/ending.rs"]

@@ -23,6 +23,9 @@ pub struct PerfArgs {
     /// The picture's file [default: baton.svg]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Draw closures and library functions that stand between two others, too
+    #[arg(long)]
+    pub all: bool,
     /// Print a line for each stack instead, as flame graph tools read it
     #[arg(long, conflicts_with_all = ["output", "json"])]
     pub folded: bool,

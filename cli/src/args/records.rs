@@ -27,6 +27,10 @@ pub struct RecordArgs {
     /// Continue with new ones as they come
     #[arg(short, long)]
     pub follow: bool,
+    /// Show the wall-clock time (UTC, by this machine's clock) instead of the seconds since the host's boot; --json has
+    /// both
+    #[arg(short = 'T', long)]
+    pub time: bool,
     #[command(flatten)]
     pub format: Format,
 }

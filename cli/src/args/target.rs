@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
 use seal::SecretKey;
 
-use crate::connection::Address;
+use crate::connection::{Address, Identity};
 use crate::keys;
 use crate::running::DEFAULT_NAME;
 
@@ -20,8 +20,8 @@ const KEY_VARIABLE: &str = "BATON_KEY";
 /// The host.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Target {
-    /// Reach the host at lab:NAME, unix:PATH, tty:DEVICE[,BAUD], tcp:HOST:PORT, vsock:CID:PORT or
-    /// ssh:[USER@]HOST[:PORT][/ADDRESS] [default: $BATON_CONNECT, lab:default]
+    /// Reach the host at lab:NAME, unix:PATH, tty:DEVICE[,BAUD], tcp:HOST:PORT, https://SERVICE:PORT[/NAME],
+    /// vsock:CID:PORT or ssh:[USER@]HOST[:PORT][/ADDRESS] [default: $BATON_CONNECT, lab:default]
     #[arg(long, value_name = "ADDRESS", global = true)]
     pub connect: Option<Address>,
     /// The host's name, as given to `baton up`: NAME is --connect lab:NAME
@@ -31,6 +31,16 @@ pub struct Target {
     /// none]
     #[arg(long, value_name = "FILE", global = true)]
     pub key: Option<PathBuf>,
+    /// For https: the client's certificate, in PEM [default: $BATON_CERT, ~/.config/baton/cert.pem]
+    #[arg(long, value_name = "FILE", global = true)]
+    pub cert: Option<PathBuf>,
+    /// For https: the key of that certificate [default: $BATON_CERT_KEY, ~/.config/baton/cert.key, the certificate's
+    /// file]
+    #[arg(long, value_name = "FILE", global = true)]
+    pub cert_key: Option<PathBuf>,
+    /// For https: the authority of the service's certificate [default: $BATON_CA, ~/.config/baton/ca.pem]
+    #[arg(long, value_name = "FILE", global = true)]
+    pub ca: Option<PathBuf>,
 }
 
 impl Target {
@@ -39,7 +49,12 @@ impl Target {
     /// # Errors
     /// The environment states no address.
     pub fn address(&self) -> Result<Address> {
-        self.address_or(env::var_os(VARIABLE).filter(|text| !text.is_empty()).as_deref())
+        let mut address = self.address_or(env::var_os(VARIABLE).filter(|text| !text.is_empty()).as_deref())?;
+        if let Address::Https { identity, .. } = &mut address {
+            let (certificate, key, authority) = (self.cert.clone(), self.cert_key.clone(), self.ca.clone());
+            *identity = Identity { certificate, key, authority };
+        }
+        Ok(address)
     }
 
     /// Returns the key that requests are signed with: as the command line states, else as the environment does.

@@ -14,8 +14,8 @@ use super::{Client, Closed, Unclear, unexpected};
 
 /// Longest time for the host to answer, beside the line's own.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
-/// The time after the first refusal of a host that does not know the request for a session: the refusal may have been
-/// about noise.
+/// The time after the first refusal of a host that does not know the request for a session, or for single consoles: the
+/// refusal may have been about noise.
 const OLD_IMAGE: Duration = Duration::from_secs(3);
 /// The number of an answer to bytes that the host could not read.
 const NO_REQUEST: u32 = 0;
@@ -130,7 +130,8 @@ impl Client {
             true => asking.repeat_at = asking.repeat_at.min(soon),
             false => asking.deadline = asking.deadline.min(soon),
         }
-        if matches!(asking.body, RequestBody::SessionBegin { .. }) && asking.unread.is_none() {
+        let is_newer = matches!(asking.body, RequestBody::SessionBegin { .. } | RequestBody::SubscribeConsoles { .. });
+        if is_newer && asking.unread.is_none() {
             asking.deadline = asking.deadline.min(Instant::now() + self.patience(OLD_IMAGE, MAX_FRAME_BYTES));
         }
         asking.unread = Some(refusal);
@@ -179,6 +180,7 @@ fn is_repeatable(body: &RequestBody) -> bool {
             | RequestBody::Log { .. }
             | RequestBody::Events { .. }
             | RequestBody::Subscribe(_)
+            | RequestBody::SubscribeConsoles { .. }
             | RequestBody::CpuList { .. }
             | RequestBody::CpuPerf { .. }
             | RequestBody::Epitaph { .. }

@@ -15,7 +15,7 @@ use proptest::test_runner::TestRng;
 use seal::{Portable, Sha256};
 use wire::{
     Decoder, Event, EventKind, Frame, MAX_FRAME_BYTES, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response,
-    Stream, UploadKind, encode,
+    Stream, Subscription, UploadKind, encode,
 };
 
 use super::asking::Patience;
@@ -232,6 +232,37 @@ fn an_order_that_the_host_could_not_read_is_reported_soon() {
     let order = RequestBody::VmStart { name: "web".to_owned() };
     let error = client.request_within(Duration::from_secs(100), order).expect_err("not read");
     assert!(error.is::<Unclear>() && error.to_string().contains("could not read a request (noise)"), "{error}");
+}
+
+#[test]
+fn a_host_that_knows_no_choice_of_consoles_is_asked_for_all() {
+    let (ours, mut theirs) = UnixStream::pair().expect("a pair");
+    let mut client = Client::over(ours);
+    client.patience = Patience { unread: Duration::from_millis(200), ..client.patience };
+    let host = thread::spawn(move || {
+        use std::io::Read as _;
+        let (mut decoder, mut buffer, mut last) = (Decoder::default(), [0; 512], None);
+        while let Ok(count @ 1..) = theirs.read(&mut buffer) {
+            decoder.push(&buffer[..count], |frame| {
+                let Ok(Frame::Request(Request { id, body })) = frame else { panic!("{frame:?}") };
+                let refusal = Refusal { code: RefusalCode::Protocol, reason: "?".to_owned(), hint: String::new() };
+                let response = match body {
+                    RequestBody::Subscribe(wanted) => {
+                        last = Some(wanted);
+                        Response { id, result: Ok(ReplyBody::Done) }
+                    }
+                    _ => Response { id: 0, result: Err(refusal) },
+                };
+                let frame = Frame::Response(response);
+                theirs.write_all(encode(&frame, &mut [0; MAX_FRAME_BYTES]).expect("it fits")).expect("sent");
+            });
+        }
+        last
+    });
+    let events = Subscription { events: true, ..Subscription::default() };
+    assert!(!client.subscribe_consoles(events, &["web"]).expect("subscribed"), "the choice is not known there");
+    drop(client);
+    assert_eq!(host.join().expect("the host"), Some(Subscription { consoles: true, ..events }));
 }
 
 proptest! {

@@ -43,7 +43,11 @@ impl Client {
     /// # Errors
     /// There is no line, or the host does not answer, or it refuses the key.
     pub fn reach(address: &Address, key: Option<SecretKey>) -> Result<Self> {
-        let line = connection::open(address).map_err(|error| Unreachable(format!("{error:#}")))?;
+        let line = connection::open(address).map_err(|error| match error.is::<Refusal>() {
+            // A service that refuses this client.
+            true => error,
+            false => Unreachable(format!("{error:#}")).into(),
+        })?;
         let mut client = Self::on(line);
         let is_shared = matches!(address, Address::Lab(_));
         if !is_shared {

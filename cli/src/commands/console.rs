@@ -25,6 +25,8 @@ use crate::output::output;
 const LEAVE: u8 = 0x1d;
 /// The most typed bytes in a message: a guest's serial port takes them at once, and they fit a frame.
 const CHUNK_BYTES: usize = 256;
+/// The time after which the choice of consoles is made again at the earliest.
+const CHOOSE_AGAIN: Duration = Duration::from_secs(1);
 /// The interval at which signals and the time without output are checked.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
@@ -36,6 +38,9 @@ struct Console<'a> {
     /// Standard input has ended.
     is_ended: bool,
     last_output: Instant,
+    /// The host sends this guest's output alone, since then.
+    has_choice: bool,
+    chosen_at: Instant,
 }
 
 /// The reason for which the command ends.
@@ -59,7 +64,10 @@ pub(super) fn run(client: &mut Client, vm: &str, linger: Duration) -> Result<u8>
         }
         false => None,
     };
-    let mut console = Console { client, vm, is_terminal, linger, is_ended: false, last_output: Instant::now() };
+    let now = Instant::now();
+    let (is_ended, has_choice) = (false, false);
+    let mut console =
+        Console { client, vm, is_terminal, linger, is_ended, last_output: now, has_choice, chosen_at: now };
     let result = console.run(&signal);
     let damaged = console.client.damaged_frames();
     drop(raw);
@@ -77,7 +85,7 @@ pub(super) fn run(client: &mut Client, vm: &str, linger: Duration) -> Result<u8>
 
 impl Console<'_> {
     fn run(&mut self, signal: &AtomicBool) -> Result<()> {
-        self.client.subscribe(Subscription { consoles: true, ..Subscription::default() })?;
+        self.subscribe()?;
         loop {
             self.show()?;
             let is_over = self.is_ended && self.last_output.elapsed() >= self.linger;
@@ -87,18 +95,30 @@ impl Console<'_> {
         }
     }
 
-    /// Writes the guest's output.
+    fn subscribe(&mut self) -> Result<()> {
+        self.has_choice = self.client.subscribe_consoles(Subscription::default(), &[self.vm])?;
+        self.chosen_at = Instant::now();
+        Ok(())
+    }
+
+    /// Writes the guest's output. Other guests' output shows that an update has ended the choice: it is made again.
     fn show(&mut self) -> Result<()> {
         let mut out = output();
+        let mut has_others = false;
         while let Some(stream) = self.client.next(Duration::ZERO)? {
-            if let Stream::Console { name, bytes } = stream
-                && name == self.vm
-            {
-                out.write_all(&bytes)?;
-                self.last_output = Instant::now();
+            match stream {
+                Stream::Console { name, bytes } if name == self.vm => {
+                    out.write_all(&bytes)?;
+                    self.last_output = Instant::now();
+                }
+                _ => has_others = true,
             }
         }
-        Ok(out.flush()?)
+        out.flush()?;
+        if has_others && self.has_choice && self.chosen_at.elapsed() > CHOOSE_AGAIN {
+            self.subscribe()?;
+        }
+        Ok(())
     }
 
     /// Waits for the guest or the operator, and sends typed bytes.

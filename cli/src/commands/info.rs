@@ -2,18 +2,29 @@
 //! `baton info`: describes a running host.
 
 use anyhow::Result;
+use serde::Serialize;
 use wire::{ApicMode, HostInfo, Virtualization, Vulnerability};
 
 use super::shipment::with_build;
 use super::{DONE, connect, seconds};
 use crate::args::{Format, Target};
+use crate::clock;
 use crate::size::Size;
+
+/// A host and the time of its boot, by this machine's clock.
+#[derive(Serialize)]
+struct Described<'i> {
+    #[serde(flatten)]
+    info: &'i HostInfo,
+    booted: &'i str,
+}
 
 pub(super) fn run(target: &Target, format: Format) -> Result<u8> {
     let info = connect(target)?.info()?;
+    let booted = clock::since_boot(clock::booted_ms(info.uptime_ns), 0);
     match format.json {
-        true => println!("{}", serde_json::to_string(&info)?),
-        false => print!("{}", text(&info)),
+        true => println!("{}", serde_json::to_string(&Described { info: &info, booted: &booted })?),
+        false => print!("{}", text(&info, &booted)),
     }
     Ok(DONE)
 }
@@ -33,7 +44,7 @@ fn vulnerability_lines(rows: &[Vulnerability]) -> String {
     rows.iter().map(|Vulnerability { name, status }| format!("{name:<width$}  {status}\n")).collect()
 }
 
-fn text(info: &HostInfo) -> String {
+fn text(info: &HostInfo, booted: &str) -> String {
     let size = |bytes| Size { bytes }.to_string();
     let virtualization = match info.virtualization {
         Virtualization::None => "none: guests cannot run",
@@ -48,7 +59,7 @@ fn text(info: &HostInfo) -> String {
         ("version", with_build(&info.version, &info.build)),
         ("security", security(info)),
         ("generation", info.generation.to_string()),
-        ("up for", format!("{:.1} s", seconds(info.uptime_ns))),
+        ("up for", format!("{:.1} s, since {booted}", seconds(info.uptime_ns))),
         ("CPUs", info.cpus.to_string()),
         ("memory", format!("{} ({} free)", size(info.memory_total_bytes), size(info.memory_free_bytes))),
         ("host's own", format!("{} (image {})", size(info.host_overhead_bytes), size(info.image_bytes))),
@@ -97,16 +108,18 @@ mod tests {
     fn a_host_is_described() {
         let info = crate::testing::host_info();
         assert_eq!(
-            text(&info),
+            text(&info, "2026-11-27T09:40:12.000Z"),
             "version      0.1.0 (0123456789ab)\n\
              security     version 5, older images are refused without --allow-downgrade; no key is trusted, so no \
              signature is wanted\n\
-             generation   3\nup for       1.2 s\nCPUs         2\nmemory       2 GiB (1 GiB free)\n\
+             generation   3\nup for       1.2 s, since 2026-11-27T09:40:12.000Z\nCPUs         2\nmemory       2 GiB (1 GiB free)\n\
              host's own   9 MiB (image 512.0 KiB)\nguests by    AMD SVM with nested paging\nfeatures\n\
              interrupts   xAPIC\nunclaimed    0 NMIs, no interrupt\ntime stamps  1000.000 MHz\n"
         );
         let info = HostInfo { unclaimed_nmis: 2, unexpected_interrupts: 3, last_unexpected_vector: Some(0x50), ..info };
         let line = "unclaimed    2 NMIs, 3 interrupts (the last with vector 0x50)\n";
-        assert!(text(&info).contains(line), "{}", text(&info));
+        assert!(text(&info, "").contains(line), "{}", text(&info, ""));
+        let json = serde_json::to_value(Described { info: &info, booted: "2026" }).expect("JSON");
+        assert_eq!((&json["booted"], &json["build"]), (&"2026".into(), &"0123456789ab".into()));
     }
 }

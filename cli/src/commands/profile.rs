@@ -74,8 +74,12 @@ fn print(args: &PerfArgs, taken: &Taken, stacks: &Stacks) -> Result<u8> {
         println!("{}", serde_json::to_string(&summary)?);
     } else {
         let path = args.output.clone().unwrap_or_else(|| PathBuf::from("baton.svg"));
-        let title = format!("Baton: {samples} samples, one each {} µs and CPU", head.period_us);
-        fs::write(&path, draw(stacks, &title)).with_context(|| format!("{} cannot be written", path.display()))?;
+        let (drawn, left_out) = if args.all { (stacks.clone(), 0) } else { stacks.without_boilerplate() };
+        let mut title = format!("Baton: {samples} samples, one each {} µs and CPU", head.period_us);
+        if left_out > 0 {
+            title += &format!("; {left_out} closures and library functions left out");
+        }
+        fs::write(&path, draw(&drawn, &title)).with_context(|| format!("{} cannot be written", path.display()))?;
         println!("{samples} samples of {} polls, {} lost: {}", head.asked, head.lost, path.display());
         for (name, count) in stacks.hottest().into_iter().take(LISTED) {
             println!("{:6.2} %  {name}", count as f64 * 100.0 / samples.max(1) as f64);

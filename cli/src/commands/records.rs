@@ -15,6 +15,7 @@ use wire::{Event, Level, LogRecord, Stream, Subscription};
 use super::{DONE, connect, seconds};
 use crate::args::{LogArgs, RecordArgs, Target};
 use crate::client::{Client, Closed, Previous};
+use crate::clock;
 use crate::output::output;
 
 /// The time of one wait for the next record.
@@ -31,6 +32,9 @@ trait Record: Serialize + Sized {
     fn level(&self) -> Option<Level> {
         None
     }
+    /// Returns its time, in nanoseconds since the host's boot.
+    fn time_ns(&self) -> u64;
+    /// Returns it for people, without its time.
     fn text(&self) -> String;
     fn page(client: &mut Client, from_sequence: u64) -> Result<(Vec<Self>, u64)>;
     fn of_stream(stream: Stream<'static>) -> Option<Self>;
@@ -49,9 +53,12 @@ impl Record for LogRecord<'static> {
         Some(self.level)
     }
 
+    fn time_ns(&self) -> u64 {
+        self.time_ns
+    }
+
     fn text(&self) -> String {
-        let time = seconds(self.time_ns);
-        format!("[{time:>12.6}] cpu{} {:<5} {}: {}", self.cpu, self.level, self.module, self.text)
+        format!("cpu{} {:<5} {}: {}", self.cpu, self.level, self.module, self.text)
     }
 
     fn page(client: &mut Client, from_sequence: u64) -> Result<(Vec<Self>, u64)> {
@@ -68,8 +75,12 @@ impl Record for Event {
         self.sequence
     }
 
+    fn time_ns(&self) -> u64 {
+        self.time_ns
+    }
+
     fn text(&self) -> String {
-        format!("[{:>12.6}] {}", seconds(self.time_ns), self.kind)
+        self.kind.to_string()
     }
 
     fn page(client: &mut Client, from_sequence: u64) -> Result<(Vec<Self>, u64)> {
@@ -102,7 +113,7 @@ fn previous(target: &Target, args: &RecordArgs, level: Option<Level>) -> Result<
         writeln!(output(), "{text}")?;
     }
     if let Some(until_ns) = log_until_ns {
-        let mut printer = Printer { level, json: args.format.json, next: BTreeMap::new() };
+        let mut printer = Printer::new(&mut client, args, level)?;
         show_all(&mut client, &mut printer, |record: &LogRecord<'static>| record.time_ns < until_ns)?;
     }
     Ok(DONE)
@@ -118,7 +129,7 @@ fn show<R: Record>(target: &Target, args: &RecordArgs, level: Option<Level>, sub
         // Before the pages are read, so that nothing falls between the two.
         client.subscribe(subscription)?;
     }
-    let mut printer = Printer { level, json: args.format.json, next: BTreeMap::new() };
+    let mut printer = Printer::new(&mut client, args, level)?;
     show_all(&mut client, &mut printer, |_: &R| true)?;
     if args.follow { follow::<R>(&mut client, &mut printer) } else { Ok(DONE) }
 }
@@ -160,11 +171,39 @@ struct Printer {
     /// The least severe level that is shown.
     level: Option<Level>,
     json: bool,
+    /// The host's boot, in milliseconds since 1970, if times of the wall clock are wanted.
+    booted_ms: Option<u64>,
     /// The number expected next, by counter.
     next: BTreeMap<u32, u64>,
 }
 
+/// A record for programs.
+#[derive(Serialize)]
+struct Timed<'r, R> {
+    #[serde(flatten)]
+    record: &'r R,
+    /// Its time by this machine's clock.
+    time: String,
+}
+
 impl Printer {
+    fn new(client: &mut Client, args: &RecordArgs, level: Option<Level>) -> Result<Self> {
+        let json = args.format.json;
+        let info = if args.time || json { Some(client.info()?) } else { None };
+        let booted_ms = info.map(|info| clock::booted_ms(info.uptime_ns));
+        Ok(Self { level, json, booted_ms, next: BTreeMap::new() })
+    }
+
+    fn shown(&self, record: &impl Record) -> Result<String> {
+        let wall = self.booted_ms.map(|booted_ms| clock::since_boot(booted_ms, record.time_ns()));
+        Ok(match (self.json, wall) {
+            (true, Some(time)) => serde_json::to_string(&Timed { record, time })?,
+            (true, None) => serde_json::to_string(record)?,
+            (false, Some(time)) => format!("[{time}] {}", record.text()),
+            (false, None) => format!("[{:>12.6}] {}", seconds(record.time_ns()), record.text()),
+        })
+    }
+
     fn print(&mut self, record: &impl Record) -> Result<()> {
         self.lines(record)?.iter().try_for_each(|line| writeln!(output(), "{line}"))?;
         Ok(())
@@ -182,7 +221,7 @@ impl Printer {
             lines.push(self.loss(record, lost));
         }
         if record.level() <= self.level.or(record.level()) {
-            lines.push(if self.json { serde_json::to_string(record)? } else { record.text() });
+            lines.push(self.shown(record)?);
         }
         Ok(lines)
     }
@@ -214,19 +253,26 @@ mod tests {
             module: "svm".into(),
             text: "no next-RIP save".into(),
         };
-        assert_eq!(record.text(), "[    1.500000] cpu1 warn  svm: no next-RIP save");
+        let mut printer = Printer { level: None, json: false, booted_ms: None, next: BTreeMap::new() };
+        assert_eq!(printer.shown(&record).expect("text"), "[    1.500000] cpu1 warn  svm: no next-RIP save");
+        printer.booted_ms = Some(951_782_400_000);
+        let expected = "[2000-02-29T00:00:01.500Z] cpu1 warn  svm: no next-RIP save";
+        assert_eq!(printer.shown(&record).expect("text"), expected);
         let event = Event { sequence: 1, time_ns: 5, kind: EventKind::VmStarted { name: "a".to_owned() } };
-        assert_eq!(event.text(), "[    0.000000] a started");
-        let json = serde_json::to_string(&event).expect("JSON");
-        assert_eq!(json, r#"{"sequence":1,"time_ns":5,"kind":{"vm-started":{"name":"a"}}}"#);
+        assert_eq!(event.text(), "a started");
+        printer.json = true;
+        let expected =
+            r#"{"sequence":1,"time_ns":5,"kind":{"vm-started":{"name":"a"}},"time":"2000-02-29T00:00:00.000Z"}"#;
+        assert_eq!(printer.shown(&event).expect("JSON"), expected);
     }
+
     fn record(cpu: u32, sequence: u64, level: Level) -> LogRecord<'static> {
         LogRecord { sequence, time_ns: 0, cpu, level, module: "m".into(), text: sequence.to_string().into() }
     }
 
     #[test]
     fn a_record_is_shown_once_and_missing_ones_before_it_are_counted() {
-        let mut printer = Printer { level: None, json: false, next: BTreeMap::new() };
+        let mut printer = Printer { level: None, json: false, booted_ms: None, next: BTreeMap::new() };
         let mut lines = |cpu, sequence| printer.lines(&record(cpu, sequence, Level::Info)).expect("lines");
         assert_eq!(lines(0, 0), ["[    0.000000] cpu0 info  m: 0"]);
         assert_eq!(lines(1, 2), ["… 2 records lost of cpu1", "[    0.000000] cpu1 info  m: 2"]);
@@ -237,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_record_below_the_level_is_not_shown_but_not_lost_either() {
-        let mut printer = Printer { level: Some(Level::Warn), json: true, next: BTreeMap::new() };
+        let mut printer = Printer { level: Some(Level::Warn), json: true, booted_ms: None, next: BTreeMap::new() };
         let mut lines = |sequence, level| printer.lines(&record(0, sequence, level)).expect("lines").len();
         assert_eq!((lines(0, Level::Warn), lines(1, Level::Info), lines(2, Level::Error)), (1, 0, 1));
         assert_eq!(printer.lines(&record(0, 5, Level::Info)).expect("lines"), [r#"{"lost":2,"processor":0}"#]);

@@ -4,11 +4,13 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result, bail};
+use serde::Serialize;
 use wire::{ReplyBody, RequestBody, UpdateBy, UpdateReport};
 
 use super::shipment::{self, Shipment, with_build};
 use super::{DONE, connect};
 use crate::args::{Format, Target};
+use crate::clock;
 
 /// The kind of update.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +25,14 @@ pub(super) struct How {
     pub confirm_within: Option<u32>,
     /// Leave the confirmation to another command.
     pub no_confirm: bool,
+}
+
+/// A report and the time at which it came, by this machine's clock.
+#[derive(Serialize)]
+struct Reported<'r> {
+    #[serde(flatten)]
+    report: &'r UpdateReport,
+    time: &'r str,
 }
 
 pub(super) fn run(target: &Target, shipment: Option<Shipment>, how: How, format: Format) -> Result<u8> {
@@ -50,9 +60,10 @@ pub(super) fn run(target: &Target, shipment: Option<Shipment>, how: How, format:
         }
         Ok(other) => bail!("the host answered something else ({other:?}); use tool and host of one release"),
     };
+    let time = clock::text(clock::now_ms());
     match format.json {
-        true => println!("{}", serde_json::to_string(&report)?),
-        false => print!("{}", text(&report)),
+        true => println!("{}", serde_json::to_string(&Reported { report: &report, time: &time })?),
+        false => println!("{}time         {time}", text(&report)),
     }
     drop(client);
     confirm_by_itself(target, how, report.generation, format).map(|()| DONE)
@@ -154,6 +165,12 @@ mod tests {
                         memory       10240 KiB\n\
                         dry run: the new image could go on from here; nothing was replaced\n";
         assert_eq!(text(&trial()), expected);
+    }
+
+    #[test]
+    fn a_report_for_programs_has_builds_and_the_time() {
+        let json = serde_json::to_value(Reported { report: &trial(), time: "2026" }).expect("JSON");
+        assert_eq!((&json["new_build"], &json["time"], &json["gap_ns"]), (&"a1b2c3".into(), &"2026".into(), &0.into()));
     }
 
     #[test]

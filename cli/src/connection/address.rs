@@ -7,13 +7,14 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use super::Identity;
 use crate::suggest::did_you_mean;
 
 /// The rate of a host's COM2 in bits a second.
 pub const DEFAULT_BAUD: u32 = 115_200;
 /// The CID of all machines ("any"), to which no client can connect.
 const ANY_CID: u32 = u32::MAX;
-const SCHEMES: [&str; 6] = ["lab", "unix", "tty", "tcp", "vsock", "ssh"];
+const SCHEMES: [&str; 7] = ["lab", "unix", "tty", "tcp", "https", "vsock", "ssh"];
 
 /// The place where a host is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +36,17 @@ pub enum Address {
         host: String,
         /// Its port.
         port: u16,
+    },
+    /// A host of a service (`baton serve`), by TLS.
+    Https {
+        /// The service's name or address, as its certificate has it.
+        host: String,
+        /// Its port.
+        port: u16,
+        /// The host's name there, unless it is the only one.
+        name: Option<String>,
+        /// The client's certificate; not part of the text.
+        identity: Identity,
     },
     /// A port of a virtual machine or of the machine below.
     Vsock {
@@ -81,7 +93,11 @@ fn parse(text: &str) -> Result<Address, String> {
         "unix" if rest.is_empty() => Err("it has no path; write unix:PATH".to_owned()),
         "unix" => Ok(Address::Unix(rest.into())),
         "tty" => tty(rest),
-        "tcp" => tcp(rest),
+        "tcp" => {
+            const FORM: &str = "write tcp:HOST:PORT, with an IPv6 address in brackets";
+            port_of(rest, FORM).map(|(host, port)| Address::Tcp { host, port })
+        }
+        "https" => https(rest),
         "vsock" => vsock(rest),
         "ssh" => ssh(rest),
         _ => {
@@ -115,11 +131,25 @@ fn tty(rest: &str) -> Result<Address, String> {
     Ok(Address::Tty { device: device.into(), baud })
 }
 
-fn tcp(rest: &str) -> Result<Address, String> {
-    const FORM: &str = "write tcp:HOST:PORT, with an IPv6 address in brackets";
-    let (host, port) = rest.rsplit_once(':').ok_or_else(|| format!("it has no port; {FORM}"))?;
-    let port = port.parse().ok().filter(|&port| port != 0).ok_or_else(|| format!("{port:?} is no port; {FORM}"))?;
-    Ok(Address::Tcp { host: host_name(host).ok_or_else(|| format!("{host:?} is no host; {FORM}"))?, port })
+/// Reads HOST:PORT.
+fn port_of(rest: &str, form: &str) -> Result<(String, u16), String> {
+    let (host, port) = rest.rsplit_once(':').ok_or_else(|| format!("it has no port; {form}"))?;
+    let port = port.parse().ok().filter(|&port| port != 0).ok_or_else(|| format!("{port:?} is no port; {form}"))?;
+    Ok((host_name(host).ok_or_else(|| format!("{host:?} is no host; {form}"))?, port))
+}
+
+fn https(rest: &str) -> Result<Address, String> {
+    const FORM: &str = "write https://SERVICE:PORT/NAME, with the port at which `baton serve` listens";
+    let rest = rest.strip_prefix("//").unwrap_or(rest);
+    let (service, name) = rest.split_once('/').map_or((rest, ""), |(service, name)| (service, name));
+    let (host, port) = port_of(service, FORM)?;
+    let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    let name = match name.trim_end_matches('/') {
+        "" => None,
+        name if is_name(name) => Some(name.to_owned()),
+        other => return Err(format!("{other:?} is no name of a host; {FORM}")),
+    };
+    Ok(Address::Https { host, port, name, identity: Identity::default() })
 }
 
 fn vsock(rest: &str) -> Result<Address, String> {
@@ -178,6 +208,10 @@ impl fmt::Display for Address {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Tty { device, baud } => write!(f, "tty:{},{baud}", device.display()),
             Self::Tcp { host, port } => write!(f, "tcp:{}:{port}", bracketed(host)),
+            Self::Https { host, port, name, .. } => {
+                write!(f, "https://{}:{port}", bracketed(host))?;
+                name.as_ref().map_or(Ok(()), |name| write!(f, "/{name}"))
+            }
             Self::Vsock { cid, port } => write!(f, "vsock:{cid}:{port}"),
             Self::Ssh { host, port, from_there } => {
                 let (user, name) = host.rsplit_once('@').map_or((None, &host[..]), |(user, name)| (Some(user), name));

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::Address;
+use super::{Address, Identity};
 
 fn parsed(text: &str) -> Address {
     text.parse().unwrap_or_else(|error| panic!("{error}"))
@@ -20,6 +20,10 @@ fn an_address_has_a_scheme_and_the_parts_that_the_scheme_takes() {
     assert_eq!(parsed("tty:/dev/ttyS1"), Address::Tty { device: "/dev/ttyS1".into(), baud: 115_200 });
     assert_eq!(parsed("tty:/dev/ttyUSB0,9600"), Address::Tty { device: "/dev/ttyUSB0".into(), baud: 9600 });
     assert_eq!(parsed("tcp:[fe80::1%eth0]:7001"), Address::Tcp { host: "fe80::1%eth0".to_owned(), port: 7001 });
+    for (text, name) in [("https://a.example:9464/rack1", Some("rack1")), ("https:a.example:9464", None)] {
+        let (host, name, identity) = ("a.example".to_owned(), name.map(str::to_owned), Identity::default());
+        assert_eq!(parsed(text), Address::Https { host, port: 9464, name, identity });
+    }
     assert_eq!(parsed("vsock:2:1024"), Address::Vsock { cid: 2, port: 1024 });
     let from_there = Some(Box::new(parsed("tty:/dev/ttyS1")));
     let host = "root@gateway".to_owned();
@@ -53,6 +57,10 @@ fn an_address_that_lacks_a_part_or_has_a_bad_one_is_refused_with_the_form() {
         ("tcp:host:0", "is no port"),
         ("tcp:host:65536", "is no port"),
         ("tcp::7001", "is no host"),
+        ("https://host/rack1", "it has no port; write https://SERVICE:PORT/NAME"),
+        ("https://host:0/rack1", "is no port"),
+        ("https://host:1/a/b", "\"a/b\" is no name of a host"),
+        ("https://user@host:1", "is no host"),
         ("vsock:2", "it has no port"),
         ("vsock:4294967295:1", "is no context identifier"),
         ("vsock:2:x", "is no port"),
@@ -71,7 +79,7 @@ fn an_address_that_lacks_a_part_or_has_a_bad_one_is_refused_with_the_form() {
 
 proptest! {
     #[test]
-    fn every_address_is_that_of_its_text(text in "(lab|unix|tty|tcp|vsock|ssh):[a-z0-9/@:,.\\[\\]-]{1,20}") {
+    fn every_address_is_that_of_its_text(text in "(lab|unix|tty|tcp|https|vsock|ssh):[a-z0-9/@:,.\\[\\]-]{1,20}") {
         if let Ok(address) = text.parse::<Address>() {
             prop_assert_eq!(address.to_string().parse::<Address>(), Ok(address));
         }

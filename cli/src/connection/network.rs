@@ -34,22 +34,26 @@ pub(super) fn unix(path: &Path) -> Result<Line> {
 
 /// Connects to a TCP port behind which is a serial line: its rate is not known, so the usual one is assumed.
 pub(super) fn tcp(host: &str, port: u16) -> Result<Line> {
+    let socket = connect(host, port, "start the terminal server's service for it")?;
+    prepare(&socket).context("the socket cannot be set up")?;
+    Ok(Line::over(socket).with_baud(DEFAULT_BAUD))
+}
+
+/// Connects to a TCP port; the hint is for one at which nothing listens.
+pub(super) fn connect(host: &str, port: u16, hint: &str) -> Result<TcpStream> {
     let addresses = (host, port).to_socket_addrs();
     let addresses = addresses.with_context(|| format!("the name {host:?} cannot be resolved; correct it"))?;
     let mut failure = None;
     for address in addresses {
         match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
-            Ok(socket) => {
-                prepare(&socket).context("the socket cannot be set up")?;
-                return Ok(Line::over(socket).with_baud(DEFAULT_BAUD));
-            }
+            Ok(socket) => return Ok(socket),
             Err(error) => failure = Some((address, error)),
         }
     }
     let Some((address, error)) = failure else { return Err(anyhow!("the name {host:?} has no address; correct it")) };
     Err(match error.kind() {
         ErrorKind::ConnectionRefused => {
-            anyhow!("nothing listens at {address}; correct the port, or start the terminal server's service for it")
+            anyhow!("nothing listens at {address}; correct the port, or {hint}")
         }
         ErrorKind::TimedOut => {
             anyhow!("{address} did not answer within {CONNECT_TIMEOUT:?}; a firewall may be between")
@@ -58,7 +62,8 @@ pub(super) fn tcp(host: &str, port: u16) -> Result<Line> {
     })
 }
 
-fn prepare(socket: &TcpStream) -> io::Result<()> {
+/// Sets a socket up as a line: it is polled, and a peer that has vanished is noticed.
+pub(super) fn prepare(socket: &TcpStream) -> io::Result<()> {
     socket.set_nodelay(true)?;
     socket.set_nonblocking(true)?;
     let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE).with_retries(3);

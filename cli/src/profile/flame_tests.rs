@@ -11,8 +11,11 @@ fn boxes(svg: &str) -> Vec<(String, f64, f64)> {
         let text = line.split_once(before).expect("is there").1;
         text[..text.find('"').expect("ends")].parse::<f64>().expect("a number")
     };
-    let lines = svg.lines().filter(|line| line.starts_with("<g>"));
-    let name = |line: &str| line["<g><title>".len()..].rsplit_once(": ").expect("a title").0.to_owned();
+    let lines = svg.lines().filter(|line| line.starts_with("<g class=\"box\" data-"));
+    let name = |line: &str| {
+        let (_, title) = line.split_once("<title>").expect("a title");
+        title.split_once("</title>").expect("an end").0.rsplit_once(": ").expect("a name").0.to_owned()
+    };
     lines.map(|line| (name(line), number(line, "<rect x=\""), number(line, " width=\""))).collect()
 }
 
@@ -36,9 +39,38 @@ fn a_box_is_as_wide_as_its_share_and_stands_on_its_caller() {
 }
 
 #[test]
-fn a_box_too_narrow_to_see_is_not_drawn() {
+fn a_box_too_narrow_to_see_is_hidden() {
     let stacks = Stacks(vec![stack(&["idle"], 1_000_000), stack(&["once"], 1)]);
-    assert!(!draw(&stacks, "").contains("once"));
+    let svg = draw(&stacks, "");
+    assert!(svg.contains("<g class=\"box\" display=\"none\" data-name=\"once\""), "{svg}");
+    assert_eq!(boxes(&svg).len(), 2);
+}
+
+#[test]
+fn the_script_cannot_end_its_own_element() {
+    assert!(!SCRIPT.contains("]]>") && !SCRIPT.contains("</script"));
+}
+
+#[test]
+fn closures_and_library_functions_between_two_functions_are_left_out_and_the_innermost_stays() {
+    let all = Stacks(vec![
+        stack(&["run", "<core::option::Option<u32>>::map::<u32>", "exit"], 3),
+        stack(&["run", "run::{closure#0}", "exit"], 2),
+        stack(&["run", "<&mut F as core::ops::function::FnOnce<()>>::call_once", "exit"], 1),
+        stack(&["run", "core::intrinsics::copy_nonoverlapping"], 4),
+        stack(
+            &["<host::A as core::fmt::Display>::fmt", "run::{{closure}}", "<[u8] as core::slice::Index>::get", "x"],
+            7,
+        ),
+        stack(&["score::run"], 1),
+    ]);
+    let (stacks, left_out) = all.without_boilerplate();
+    let own = "<host::A as core::fmt::Display>::fmt;x 7\n";
+    assert_eq!(
+        stacks.folded(),
+        own.to_owned() + "run;core::intrinsics::copy_nonoverlapping 4\nrun;exit 6\nscore::run 1\n"
+    );
+    assert_eq!((left_out, stacks.total()), (5, all.total()));
 }
 
 #[test]

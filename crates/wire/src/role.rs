@@ -41,6 +41,7 @@ impl RequestBody {
             | Self::Log { .. }
             | Self::Events { .. }
             | Self::Subscribe(_)
+            | Self::SubscribeConsoles { .. }
             | Self::CpuList { .. }
             | Self::CpuPerf { .. }
             | Self::Epitaph { .. }

@@ -231,7 +231,10 @@ fn records_are_followed_to_the_end() {
     assert_eq!(output.out.lines().count(), 3, "{}{}", output.out, output.err);
     assert!(output.out.starts_with("[    0.000000] cpu0 info  boot: record 0\n"), "{}", output.out);
     let output = operator.run(&["events", "--json"]);
-    assert_eq!(output.out, "{\"sequence\":0,\"time_ns\":5,\"kind\":\"host-ready\"}\n");
+    let ready = "{\"sequence\":0,\"time_ns\":5,\"kind\":\"host-ready\",\"time\":\"20";
+    assert!(output.out.starts_with(ready) && output.out.lines().count() == 1, "{}", output.out);
+    let output = operator.run(&["events", "-T"]);
+    assert!(output.out.starts_with("[20") && output.out.ends_with("Z] host ready\n"), "{}", output.out);
     let followers = ["log", "events"].map(|records| {
         let follower = operator.start(&mut operator.command(&[records, "-f", "--json"]));
         thread::sleep(Duration::from_millis(500));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The control channel: what it answers, and what it does with what is no request.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use e2e::host::Host;
 use e2e::transcript::Transcript;
 use e2e::{frames, recipe::Recipe};
 use lab::What;
-use wire::{EventKind, ExitKind, LogRecord, RefusalCode, RequestBody, Stream, Subscription, VmState};
+use wire::{EventKind, ExitKind, LogRecord, RefusalCode, RequestBody, Stream, Subscription, UpdateBy, VmState};
 
 use super::Rule;
 
@@ -22,6 +23,7 @@ pub const RULES: &[Rule] = &[
     ("impossible_requests_are_refused_with_the_hint", impossible_requests_are_refused_with_the_hint),
     ("the_host_refuses_what_is_no_request_and_goes_on", the_host_refuses_what_is_no_request_and_goes_on),
     ("noise_on_the_line_is_survived", noise_on_the_line_is_survived),
+    ("the_host_sends_the_consoles_that_a_client_has_chosen_until_an_update", a_choice_of_consoles),
     (
         "a_line_that_echoes_costs_the_host_a_few_frames_a_second",
         a_line_that_echoes_costs_the_host_a_few_frames_a_second,
@@ -184,6 +186,35 @@ fn noise_on_the_line_is_survived() -> Result<()> {
     std::thread::sleep(Duration::from_millis(500));
     let after = host.first_vm()?;
     ensure!(after.state == VmState::Running && after.exits_total > before.exits_total, "{before:?} {after:?}");
+    Ok(())
+}
+
+/// The next image does not know the choice: it sends all consoles, which the client notices.
+fn a_choice_of_consoles() -> Result<()> {
+    let mut host = BareHost::start(&Recipe::new().beating("a")?.beating("b")?)?;
+    host.drain_answers()?;
+    let chosen = host.client().subscribe_consoles(Subscription::default(), &["b", "unknown"])?;
+    ensure!(chosen, "the host knows no choice");
+    let names = |host: &mut BareHost| -> Result<BTreeSet<String>> {
+        let (mut names, end) = (BTreeSet::new(), Instant::now() + Duration::from_secs(5));
+        while Instant::now() < end {
+            if let Some(Stream::Console { name, .. }) = host.client().next(Duration::from_millis(100))? {
+                names.insert(name.into_owned());
+            }
+        }
+        Ok(names)
+    };
+    let seen = names(&mut host)?;
+    ensure!(seen == BTreeSet::from(["b".to_owned()]), "{seen:?}");
+    let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
+    host.client().request_within(Duration::from_secs(60), update)?;
+    let seen = names(&mut host)?;
+    ensure!(seen.len() == 2, "{seen:?}");
+    host.client().subscribe_consoles(Subscription::default(), &["a"])?;
+    // Messages that were on their way are left out.
+    while host.client().next(Duration::ZERO)?.is_some() {}
+    let seen = names(&mut host)?;
+    ensure!(seen == BTreeSet::from(["a".to_owned()]), "{seen:?}");
     Ok(())
 }
 

@@ -1,27 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The service with a real host.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::future::pending;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use baton::client::Client;
+use baton::connection::{Address, Identity};
 use e2e::host::{BOOT_LIMIT, Host};
 use e2e::place::Build;
 use e2e::recipe::Recipe;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::Value;
 use serve::options::{HistoryOptions, HostOption, Options, Place};
-use wire::VmState;
+use wire::{ReplyBody, RequestBody, UpdateBy, VmState};
 
 use super::Rule;
 
 pub const RULES: &[Rule] = &[
     ("a_host_is_seen_operated_and_updated_through_the_service", || is_operated_and_updated("update?by=bundle", b"")),
     ("a_roll_back_is_counted_by_the_service", a_roll_back_is_counted),
+    ("the_tool_operates_and_updates_a_host_through_the_services_certificates", is_operated_by_certificate),
     ("a_console_is_followed_and_typed_on_through_the_service_over_an_update", a_console_is_followed_and_typed_on),
 ];
 
@@ -34,15 +40,21 @@ const GUEST: &str = "a";
 
 /// Starts a service for the host, and waits until it is seen.
 fn served(host: &Host, folder: &Path) -> Result<()> {
+    served_at(host, folder, None)
+}
+
+/// The same with TLS at this address, by the access file in the folder.
+fn served_at(host: &Host, folder: &Path, tls: Option<SocketAddr>) -> Result<()> {
+    let unix = Place::Unix(folder.join("serve.sock"));
     let options = Options {
-        listen: vec![Place::Unix(folder.join("serve.sock"))],
+        listen: [unix].into_iter().chain(tls.map(Place::Tcp)).collect(),
         host: vec![HostOption {
             name: "h".to_owned(),
             address: format!("unix:{}", host.control_socket().display()).parse()?,
         }],
         key: None,
         socket_mode: 0o600,
-        access: None,
+        access: tls.map(|_| folder.join("access.toml")),
         insecure_loopback: false,
         audit: Some(folder.join("audit.jsonl")),
         refresh: Duration::from_millis(200),
@@ -126,7 +138,7 @@ fn is_operated_and_updated(update: &str, image: &[u8]) -> Result<()> {
     if json(folder, "/api/v1/hosts/h/guests")?[0]["state"] != "running" {
         bail!("the guest has not gone on");
     }
-    host.client()?.order(wire::RequestBody::PowerOff)?;
+    host.client()?.order(RequestBody::PowerOff)?;
     until("the host is seen to be gone", || Ok(get(folder, "/metrics")?.contains("baton_host_up{host=\"h\"} 0")))
 }
 
@@ -190,4 +202,50 @@ fn a_roll_back_is_counted() -> Result<()> {
         || Ok(get(folder, "/metrics")?.contains("baton_update_roll_backs_total{host=\"h\"} 1.0\n")),
     )?;
     host.beats(GUEST, 2)
+}
+
+/// Writes certificates of the service and of an operator, and the access file.
+fn write_certificates(folder: &Path) -> Result<Identity> {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+    fs::write(folder.join("ca.pem"), authority.pem())?;
+    for name in ["localhost", "alice"] {
+        let key = KeyPair::generate()?;
+        let certificate = CertificateParams::new([name.to_owned()])?.signed_by(&key, &authority)?;
+        fs::write(folder.join(format!("{name}.pem")), certificate.pem())?;
+        let path = folder.join(format!("{name}.key"));
+        fs::write(&path, key.serialize_pem())?;
+        fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+    }
+    let files = "certificate = \"localhost.pem\"\nkey = \"localhost.key\"\nauthority = \"ca.pem\"\n";
+    fs::write(folder.join("access.toml"), format!("{files}[roles]\nalice = \"update\"\n"))?;
+    let file = |name: &str| Some(folder.join(name));
+    Ok(Identity { certificate: file("alice.pem"), key: file("alice.key"), authority: file("ca.pem") })
+}
+
+fn is_operated_by_certificate() -> Result<()> {
+    let mut host = Recipe::new().beating(GUEST)?.start()?;
+    host.beats(GUEST, 1)?;
+    let folder = tempfile::tempdir()?;
+    let identity = write_certificates(folder.path())?;
+    let tls = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    served_at(&host, folder.path(), Some(tls))?;
+    let (name, port) = ("localhost".to_owned(), tls.port());
+    let address = Address::Https { host: name, port, name: Some("h".to_owned()), identity };
+    let mut client = Client::reach(&address, None)?;
+    client.order(RequestBody::VmPause { name: GUEST.to_owned() })?;
+    ensure!(client.vms()?[0].state == VmState::Paused, "it runs on");
+    client.order(RequestBody::VmResume { name: GUEST.to_owned() })?;
+    let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
+    match client.request_within(BOOT_LIMIT, update)? {
+        ReplyBody::Updated(report) => ensure!(report.generation == 2, "{report:?}"),
+        other => bail!("another answer: {other:?}"),
+    }
+    // The line outlives the image.
+    ensure!(client.info()?.generation == 2 && !client.log(0)?.0.is_empty(), "it is not the new image");
+    host.beats(GUEST, 2)?;
+    let audit = fs::read_to_string(folder.path().join("audit.jsonl"))?;
+    ensure!(audit.lines().count() == 6 && audit.contains("\"who\":\"alice\""), "{audit}");
+    host.powers_off()
 }

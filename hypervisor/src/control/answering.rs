@@ -120,6 +120,10 @@ impl Control {
                 self.outgoing.lock().subscribe(subscription);
                 Ok(ReplyBody::Done)
             }
+            RequestBody::SubscribeConsoles { names } => {
+                self.outgoing.lock().subscribe_consoles(names);
+                Ok(ReplyBody::Done)
+            }
             RequestBody::PowerOff => {
                 self.depart();
                 Ok(ReplyBody::Done)

@@ -7,6 +7,8 @@
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec::Vec;
 
 use endstate::last_words::{Outlet, send_last_words};
 use uart::{Interrupts, Patience};
@@ -33,6 +35,8 @@ const RESPONSE_BYTES: usize = 4 * MAX_FRAME_BYTES;
 /// The frames that wait, and the positions of the streams.
 pub struct Outgoing {
     subscription: Subscription,
+    /// The guests whose consoles are sent; empty: all guests.
+    consoles_of: Vec<String>,
     /// A client has subscribed.
     is_asked: bool,
     log: Follower,
@@ -58,7 +62,8 @@ impl Outgoing {
         let ChannelState { subscription, log_since, next_event, .. } = *channel_state;
         log::set_followed(subscription.log);
         let is_asked = subscription != Subscription::default();
-        Self { subscription, is_asked, log: Follower::since(log_since), next_event, queue, check_again: None }
+        let (log, consoles_of) = (Follower::since(log_since), Vec::new());
+        Self { subscription, consoles_of, is_asked, log, next_event, queue, check_again: None }
     }
 
     /// Returns the channel's state, for the next image.
@@ -82,6 +87,13 @@ impl Outgoing {
         }
         log::set_followed(subscription.log);
         (self.subscription, self.is_asked) = (subscription, true);
+        self.consoles_of.clear();
+    }
+
+    /// Streams from now on the consoles of these guests alone. The choice is not handed over: the next image sends all.
+    pub fn subscribe_consoles(&mut self, names: Vec<String>) {
+        (self.subscription.consoles, self.is_asked) = (!names.is_empty(), true);
+        self.consoles_of = names;
     }
 
     /// Sends a response; one that is too long for a frame becomes a refusal with that reason.
@@ -159,7 +171,8 @@ impl Outgoing {
                 was_any = true;
                 continue;
             };
-            if !self.subscription.consoles {
+            let is_chosen = self.consoles_of.is_empty() || self.consoles_of.contains(&guest.config.name);
+            if !self.subscription.consoles || !is_chosen {
                 while ends.waiting() > KEPT_CONSOLE_BYTES {
                     ends.next_byte();
                 }

@@ -79,6 +79,7 @@ pub fn answer(Request { id, body }: Request, cpus: &mut CpuOrders) -> Option<Res
         }
         RequestBody::Epitaph { from_line } => Ok(epitaph(from_line)),
         RequestBody::Subscribe(_)
+        | RequestBody::SubscribeConsoles { .. }
         | RequestBody::PowerOff
         | RequestBody::Restart
         | RequestBody::RestartUploaded

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use wire::{MAX_CONSOLE_BYTES, Stream};
 
+use super::is_chosen;
+
 /// Bytes kept for each guest: some screens.
 const MAX_BYTES: usize = 16 * 1024;
 /// Guests kept: more than a bundle has.
@@ -27,9 +29,9 @@ impl Backlog {
         kept.drain(..kept.len().saturating_sub(MAX_BYTES));
     }
 
-    /// Returns the kept bytes in messages.
-    pub fn chunks(&mut self) -> impl Iterator<Item = Stream<'_>> {
-        self.guests.iter_mut().flat_map(|(name, kept)| {
+    /// Returns the kept bytes of these guests in messages; none: of all.
+    pub fn chunks<'b>(&'b mut self, guests: &'b [String]) -> impl Iterator<Item = Stream<'b>> {
+        self.guests.iter_mut().filter(|(name, _)| is_chosen(guests, name)).flat_map(|(name, kept)| {
             let chunks = kept.make_contiguous().chunks(MAX_CONSOLE_BYTES);
             chunks.map(|bytes| Stream::Console { name: name.as_str().into(), bytes: bytes.into() })
         })

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Messages from the host: answers go to the client that asked, streams to subscribers.
 
-use wire::{Frame, FrameError, Response, Stream, Subscription};
+use wire::{Frame, FrameError, Response, Stream};
 
 use super::outbox::encoded;
 use super::{ClientId, Router};
@@ -61,13 +61,8 @@ impl Router {
         let frame = Frame::Stream(stream);
         let Ok(bytes) = encoded(&frame) else { return };
         let Frame::Stream(stream) = frame else { return };
-        let wants = |subscription: &Subscription| match stream {
-            Stream::Log(_) => subscription.log,
-            Stream::Event(_) => subscription.events,
-            Stream::Console { .. } => subscription.consoles,
-        };
         let ids: Vec<ClientId> =
-            self.clients.iter().filter(|(_, client)| wants(&client.subscription)).map(|(id, _)| *id).collect();
+            self.clients.iter().filter(|(_, client)| client.wants(&stream)).map(|(id, _)| *id).collect();
         ids.into_iter().for_each(|id| self.push(id, &bytes));
         match stream {
             Stream::Log(_) => {}

@@ -202,6 +202,28 @@ fn streams_go_to_the_clients_that_subscribed() {
 }
 
 #[test]
+fn a_client_gets_the_consoles_of_the_guests_that_it_has_chosen() {
+    let mut router = ready();
+    let console = |name: &'static str| Frame::Stream(Stream::Console { name: name.into(), bytes: b"x"[..].into() });
+    router.host_bytes(&[bytes(console("a")), bytes(console("b"))].concat());
+    let client = router.connect();
+    let choose =
+        |names: &[&str]| RequestBody::SubscribeConsoles { names: names.iter().map(|&name| name.to_owned()).collect() };
+    router.client_bytes(client, &request(1, choose(&["b", "c"])));
+    assert_eq!(received(&mut router, client), [done(1), console("b")], "what was written before, of one of them");
+    router.host_bytes(&[bytes(console("a")), bytes(console("c"))].concat());
+    assert_eq!(received(&mut router, client), [console("c")]);
+    router.client_bytes(client, &request(2, choose(&[])));
+    router.host_bytes(&bytes(console("b")));
+    assert_eq!(received(&mut router, client), [done(2)]);
+    let all = Subscription { consoles: true, ..Subscription::default() };
+    router.client_bytes(client, &request(3, RequestBody::Subscribe(all)));
+    received(&mut router, client);
+    router.host_bytes(&bytes(console("a")));
+    assert_eq!(received(&mut router, client), [console("a")]);
+}
+
+#[test]
 fn a_late_console_client_sees_what_was_written_before() {
     let mut router = ready();
     let text = b"login: ".repeat(500);

@@ -39,7 +39,7 @@ pub(super) async fn follow(
     let host = app.host(&host)?;
     check_guest(host, &guest)?;
     let last = headers.get(LAST_EVENT).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
-    let state = (host.follow(), guest, last.unwrap_or(0));
+    let state = (host.follow(Some(vec![guest.clone()])), guest, last.unwrap_or(0));
     let pieces = unfold(state, |(mut follower, guest, place)| async move {
         let piece = next(&mut follower, &guest, place).await;
         let event = Event::default().event("output").id(piece.end.to_string()).json_data(&piece).ok()?;

@@ -4,7 +4,7 @@
 use axum::Json;
 use utoipa::OpenApi;
 
-use super::{console, dump, history, orders, reads, stream, update};
+use super::{console, control, dump, history, orders, reads, stream, update};
 
 /// The API.
 #[derive(OpenApi)]
@@ -30,6 +30,8 @@ use super::{console, dump, history, orders, reads, stream, update};
         stream::stream,
         console::follow,
         console::type_bytes,
+        control::host,
+        control::only_host,
         orders::guest,
         dump::dump,
         orders::cpu,

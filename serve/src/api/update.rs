@@ -41,13 +41,12 @@ pub(super) async fn update(
     }
     let request = if how.dry_run { "update-dry-run" } else { "update" };
     let number = written(&app, &peer, &host, request, by(how.by))?;
-    let begun = host.shared.updates().begin(&name, &peer.who, how, file.len() as u64);
+    let begun = host.shared.begin_update(&peer.who, how, file.len() as u64);
     let update = begun.map_err(|current| {
         let refused = Refused::conflict(format!("update {current} of {name} is under way; wait for its end"));
         app.audit.answered(number, refused.body.error, &refused.body.message);
         refused
     })?;
-    host.shared.publish(News::Update(update.clone()));
     let (shared, id) = (host.shared.clone(), update.id);
     let submitted = host.submit(move |client| {
         let result = perform(client, file, how, |step, sent| progress(&shared, id, step, sent));
@@ -122,8 +121,5 @@ fn finish(app: &App, shared: &Shared, number: u64, id: u64, end: End) {
         _ => "failed",
     };
     app.audit.answered(number, result, &message);
-    let update = shared.updates().advance(id, |update| {
-        (update.step, update.message, update.report) = (end.step, end.message, end.report);
-    });
-    update.into_iter().for_each(|update| shared.publish(News::Update(update)));
+    shared.end_update(id, end);
 }

@@ -2,17 +2,21 @@
 //! The output of guests' consoles: the last bytes of each guest, numbered from the first one that came.
 //!
 //! A follower reads from its own place, so none has a queue: one that reads slowly loses the oldest bytes, and gets
-//! their number. The host sends consoles only while a client follows one: on a serial line they take the time of
-//! everything else.
+//! their number. The host sends a guest's output only while a client follows that guest: on a serial line it takes the
+//! time of everything else.
+
+mod followers;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::Instant;
 
 use serde::Serialize;
 use tokio::sync::watch;
 use utoipa::ToSchema;
+
+pub use self::followers::Choice;
+use self::followers::Followers;
 
 #[cfg(test)]
 mod tests;
@@ -41,7 +45,7 @@ pub struct Consoles {
     kept: Mutex<BTreeMap<String, Ring>>,
     /// Changes whenever a guest has written.
     news: watch::Sender<()>,
-    followers: AtomicUsize,
+    followers: Mutex<Followers>,
 }
 
 /// The last bytes of one guest.
@@ -50,30 +54,48 @@ struct Ring {
     bytes: VecDeque<u8>,
     /// The number of the byte behind the last one.
     end: u64,
+    /// The time from which on the host does not send this guest's output.
+    paused: Option<Instant>,
 }
 
-/// A client that follows a console.
+/// A client that follows consoles.
 pub struct Follower {
     consoles: Arc<Consoles>,
+    /// The guests that it follows; `None`: all.
+    names: Option<Vec<String>>,
     news: watch::Receiver<()>,
 }
 
 impl Default for Consoles {
     fn default() -> Self {
-        Self { kept: Mutex::default(), news: watch::Sender::new(()), followers: AtomicUsize::new(0) }
+        Self { kept: Mutex::default(), news: watch::Sender::new(()), followers: Mutex::default() }
     }
 }
 
 impl Consoles {
-    /// Follows consoles from now on.
-    pub fn follow(self: &Arc<Self>) -> Follower {
-        self.followers.fetch_add(1, Ordering::Relaxed);
-        Follower { consoles: self.clone(), news: self.news.subscribe() }
+    /// Follows the consoles of these guests from now on; `None`: of all.
+    pub fn follow(self: &Arc<Self>, names: Option<Vec<String>>) -> Follower {
+        self.followers().add(names.as_deref());
+        Follower { consoles: self.clone(), news: self.news.subscribe(), names }
     }
 
-    /// Returns whether a client follows a console.
-    pub fn is_followed(&self) -> bool {
-        self.followers.load(Ordering::Relaxed) > 0
+    /// Returns the guests that clients follow.
+    pub fn choice(&self) -> Choice {
+        self.followers().choice()
+    }
+
+    /// Notes the guests whose output the host sends from now on. A guest that comes back gets a mark with the time for
+    /// which nothing was received; meanwhile the host has kept its newest output.
+    pub fn note_choice(&self, sent: &Choice) {
+        for (guest, ring) in self.kept().iter_mut() {
+            if !sent.has(guest) {
+                ring.paused.get_or_insert_with(Instant::now);
+            } else if let Some(since) = ring.paused.take() {
+                let seconds = since.elapsed().as_secs_f64();
+                ring.push(format!("\r\n[baton serve: nothing was received for {seconds:.0} s]\r\n").as_bytes());
+            }
+        }
+        self.news.send_replace(());
     }
 
     /// Keeps the output of a guest.
@@ -85,12 +107,6 @@ impl Consoles {
         kept.entry(guest.to_owned()).or_default().push(bytes);
         drop(kept);
         self.news.send_replace(());
-    }
-
-    /// Marks in every console that is kept that nothing was received for a time.
-    pub fn note_pause(&self, pause: Duration) {
-        let mark = format!("\r\n[baton serve: nothing was received for {:.0} s]\r\n", pause.as_secs_f64());
-        self.mark(&mark);
     }
 
     /// Marks in every console that is kept that bytes were lost, of which guest is unknown; nothing for none.
@@ -108,6 +124,25 @@ impl Consoles {
     /// Returns a guest's output from that byte on, at most a piece of it; `None` if there is nothing yet.
     pub fn read(&self, guest: &str, from: u64) -> Option<Piece> {
         self.kept().get(guest)?.read(from)
+    }
+
+    /// Returns the number of the byte behind the last one of each guest's console.
+    pub fn ends(&self) -> Vec<(String, u64)> {
+        self.kept().iter().map(|(guest, ring)| (guest.clone(), ring.end)).collect()
+    }
+
+    /// Returns a guest's output from that byte on as it came, at most a piece of it, the number of the byte behind it,
+    /// and how many bytes before it are lost; `None` if there is nothing yet.
+    pub fn read_bytes(&self, guest: &str, from: u64) -> Option<(Vec<u8>, u64, u64)> {
+        let kept = self.kept();
+        let (bytes, start) = kept.get(guest)?.bytes_from(from);
+        let lost = start.saturating_sub(from);
+        (!bytes.is_empty()).then(|| (bytes.clone(), start + bytes.len() as u64, lost))
+    }
+
+    /// Locks the followers.
+    fn followers(&self) -> MutexGuard<'_, Followers> {
+        self.followers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Locks the consoles; a thread that has panicked in between has left whole bytes.
@@ -134,12 +169,17 @@ impl Ring {
         self.bytes.extend(bytes);
     }
 
-    fn read(&self, from: u64) -> Option<Piece> {
+    /// Returns at most a piece from that byte on, or from the oldest one that is kept, and the number of its first.
+    fn bytes_from(&self, from: u64) -> (Vec<u8>, u64) {
         let oldest = self.end - self.bytes.len() as u64;
+        let start = from.max(oldest);
+        (self.bytes.iter().skip((start - oldest) as usize).take(PIECE_BYTES).copied().collect(), start)
+    }
+
+    fn read(&self, from: u64) -> Option<Piece> {
         // A place beyond the end is that of a service before this one.
         let from = if from > self.end { 0 } else { from };
-        let start = from.max(oldest);
-        let bytes: Vec<u8> = self.bytes.iter().skip((start - oldest) as usize).take(PIECE_BYTES).copied().collect();
+        let (bytes, start) = self.bytes_from(from);
         let whole = &bytes[..bytes.len() - unfinished(&bytes)];
         // At the beginning nothing is lost: the follower takes what there is.
         let lost = if from == 0 { 0 } else { start - from };
@@ -170,10 +210,15 @@ impl Follower {
     pub fn consoles(&self) -> &Consoles {
         &self.consoles
     }
+
+    /// Returns whether it follows this guest.
+    pub fn has(&self, guest: &str) -> bool {
+        self.names.as_ref().is_none_or(|names| names.iter().any(|name| name == guest))
+    }
 }
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        self.consoles.followers.fetch_sub(1, Ordering::Relaxed);
+        self.consoles.followers().remove(self.names.as_deref());
     }
 }

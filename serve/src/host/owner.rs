@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use wire::{HostInfo, ReplyBody, RequestBody, Stream};
 
 use super::snapshot::vcpus;
-use super::{Job, Link, News, Place, Shared, Snapshot};
+use super::{Choice, Job, Link, News, Place, Shared, Snapshot};
 use crate::clock;
 use crate::history::{Kind, Sampler};
 
@@ -47,10 +47,8 @@ pub(super) struct Owner {
     sampler: Sampler,
     /// There are records of which the history does not know the counts.
     is_counted: bool,
-    /// The host sends guests' consoles.
-    has_consoles: bool,
-    /// The time at which it ceased to.
-    without_consoles: Option<Instant>,
+    /// The guests whose consoles the host sends.
+    consoles: Choice,
 }
 
 /// All handles of the host are gone: the service ends.
@@ -70,8 +68,7 @@ impl Owner {
             last,
             sampler,
             is_counted: false,
-            has_consoles: false,
-            without_consoles: None,
+            consoles: Choice::default(),
         }
     }
 
@@ -88,7 +85,7 @@ impl Owner {
                 }
                 Err(error) => error,
             };
-            self.note_consoles(false);
+            self.note_consoles(Choice::default());
             let before = self.shared.snapshot();
             let losses = before.losses + u64::from(before.link == Link::Connected);
             self.shared.set_snapshot(Snapshot::without_report(Link::Unreachable(format!("{error:#}")), losses));
@@ -152,7 +149,7 @@ impl Owner {
             if std::mem::take(&mut self.is_counted) {
                 self.shared.keep_counts();
             }
-            if self.shared.consoles.is_followed() && !self.has_consoles {
+            if !self.consoles.includes(&self.shared.consoles.choice()) {
                 self.subscribe(client)?;
             }
             if count < TURN {
@@ -185,7 +182,7 @@ impl Owner {
         let info = client.info()?;
         let is_connected = before.link == Link::Connected;
         let is_same = self.note_place(&info, is_connected)?;
-        if is_connected && (!is_same || self.has_consoles && !self.shared.consoles.is_followed()) {
+        if is_connected && (!is_same || self.consoles != self.shared.consoles.choice()) {
             self.subscribe(client)?;
         }
         let vulnerabilities = match is_same && !before.vulnerabilities.is_empty() {
@@ -226,7 +223,7 @@ impl Owner {
     /// Notes the host's generation and uptime. Returns whether it runs the same image as before.
     fn note_place(&mut self, info: &HostInfo, is_connected: bool) -> Result<bool> {
         let HostInfo { generation, uptime_ns, .. } = *info;
-        let booted_ms = clock::now_ms().saturating_sub(uptime_ns / 1_000_000);
+        let booted_ms = clock::booted_ms(uptime_ns);
         let now = Place { generation, uptime_ns, booted_ms };
         let last = self.last.replace(now);
         // While there is a line, the clocks do not count: one of them may have been set.

@@ -14,9 +14,14 @@ const PATH: &str = "/api/v1/hosts/rack1/guests/web/console";
 
 /// Follows the console of `web` from a place on.
 fn follow(running: &Running, place: u64) -> BufReader<TcpStream> {
+    follow_guest(running, "web", place)
+}
+
+fn follow_guest(running: &Running, guest: &str, place: u64) -> BufReader<TcpStream> {
     let mut stream = TcpStream::connect(running.address).expect("connected");
     stream.set_read_timeout(Some(LIMIT)).expect("set");
-    let head = format!("GET {PATH} HTTP/1.1\r\nHost: localhost\r\nLast-Event-ID: {place}\r\n\r\n");
+    let path = PATH.replace("web", guest);
+    let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nLast-Event-ID: {place}\r\n\r\n");
     stream.write_all(head.as_bytes()).expect("asked");
     BufReader::new(stream)
 }
@@ -29,6 +34,31 @@ fn write(running: &Running, guest: &'static str, bytes: &[u8]) {
 /// Returns whether the host sends consoles.
 fn is_sent(running: &Running) -> bool {
     running.host.state.lock().expect("state").has_consoles
+}
+
+#[test]
+fn the_host_is_asked_for_the_consoles_of_guests_that_clients_follow_and_for_no_other() {
+    let running = Running::start();
+    write(&running, "db", b"another guest's");
+    let followed = |expected: &[&str]| {
+        let is_so = |running: &Running| {
+            let state = running.host.state.lock().expect("state");
+            state.has_consoles != expected.is_empty() && state.consoles_of == expected
+        };
+        running.until(&format!("the host sends {expected:?}"), is_so);
+    };
+    let web = follow(&running, 0);
+    followed(&["web"]);
+    // Requests go on, and yet the output of the other guest stays in the host.
+    running.until("it was read", |running| running.get("/api/v1/hosts/rack1").json()["read_ms"].as_u64() > Some(0));
+    assert_eq!(running.host.state.lock().expect("state").output, [("db", b"another guest's".to_vec())]);
+    let mut db = follow_guest(&running, "db", 0);
+    followed(&["db", "web"]);
+    until(&mut db, "output", |piece| *piece == json!({"text": "another guest's", "lost": 0}));
+    drop(web);
+    followed(&["db"]);
+    drop(db);
+    followed(&[]);
 }
 
 #[test]

@@ -37,8 +37,9 @@ pub struct State {
     pub refuses: Option<Refusal>,
     /// The output of guests, which a subscriber to consoles gets.
     pub output: Vec<(&'static str, Vec<u8>)>,
-    /// True if a client has subscribed to consoles.
+    /// True if a client has subscribed to consoles, and the guests that it has chosen; none: all.
     pub has_consoles: bool,
+    pub consoles_of: Vec<String>,
     /// The bytes that were typed on `web`, which echoes them.
     pub typed: Vec<u8>,
     /// The number of requests that it has answered.
@@ -99,6 +100,7 @@ impl FakeHost {
             refuses: None,
             output: vec![],
             has_consoles: false,
+            consoles_of: vec![],
             typed: vec![],
             answered: 0,
         };
@@ -165,7 +167,7 @@ impl FakeHost {
             send(&Frame::Stream(Stream::Event(Cow::Borrowed(event))));
         }
         send(&Frame::Response(Response { id, result }));
-        let output = if state.has_consoles { std::mem::take(&mut state.output) } else { vec![] };
+        let output = state.take_output();
         drop(state);
         for (name, bytes) in &output {
             for piece in bytes.chunks(MAX_CONSOLE_BYTES) {
@@ -218,7 +220,11 @@ impl FakeHost {
             RequestBody::VmStart { name } => state.set(&name, VmState::Stopped, VmState::Running)?,
             RequestBody::VmStop { name } => state.set(&name, VmState::Running, VmState::Stopped)?,
             RequestBody::Subscribe(Subscription { consoles, .. }) => {
-                state.has_consoles = consoles;
+                (state.has_consoles, state.consoles_of) = (consoles, vec![]);
+                ReplyBody::Done
+            }
+            RequestBody::SubscribeConsoles { names } => {
+                (state.has_consoles, state.consoles_of) = (!names.is_empty(), names);
                 ReplyBody::Done
             }
             RequestBody::ConsoleInput { bytes, .. } => {
@@ -231,6 +237,10 @@ impl FakeHost {
                 state.received = state.received.max(offset + bytes.len() as u64);
                 ReplyBody::Received { next_offset: state.received }
             }
+            RequestBody::UploadPacked { offset, bytes, .. } => {
+                state.received = state.received.max(offset + u64::from(bytes));
+                ReplyBody::Received { next_offset: state.received }
+            }
             RequestBody::Update { is_dry_run, .. } => state.update(is_dry_run)?,
             _ => ReplyBody::Done,
         })
@@ -241,6 +251,15 @@ impl State {
     pub fn event(&mut self, kind: EventKind) {
         let sequence = self.events.len() as u64;
         self.events.push(Event { sequence, time_ns: 9, kind });
+    }
+
+    /// Takes the output that the client gets; the rest stays.
+    fn take_output(&mut self) -> Vec<(&'static str, Vec<u8>)> {
+        let (has, of) = (self.has_consoles, &self.consoles_of);
+        let is_chosen = |name: &str| has && (of.is_empty() || of.iter().any(|chosen| chosen == name));
+        let (chosen, kept) = std::mem::take(&mut self.output).into_iter().partition(|(name, _)| is_chosen(name));
+        self.output = kept;
+        chosen
     }
 
     fn set(&mut self, name: &str, from: VmState, to: VmState) -> Result<ReplyBody, Refusal> {

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use serve::access::Role;
 use serve::options::Place;
 use tokio_rustls::rustls::crypto::ring;
@@ -15,28 +14,9 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
+use super::certificates::{Authority, authority, certificate, write_access};
 use super::common::{Answer, LIMIT, ask, options, serve};
 use super::fake::FakeHost;
-
-type Authority = CertifiedIssuer<'static, KeyPair>;
-
-fn authority(name: &str) -> Authority {
-    let mut params = CertificateParams::default();
-    params.distinguished_name.push(DnType::CommonName, name);
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("an authority")
-}
-
-/// A certificate and its key, in PEM.
-fn certificate(authority: &Authority, name: &str, last_year: Option<i32>) -> (String, String) {
-    let mut params = CertificateParams::new([name.to_owned()]).expect("a name");
-    if let Some(year) = last_year {
-        params.not_before = date_time_ymd(year - 1, 1, 1);
-        params.not_after = date_time_ymd(year, 1, 1);
-    }
-    let key = KeyPair::generate().expect("a key");
-    (params.signed_by(&key, authority).expect("signed").pem(), key.serialize_pem())
-}
 
 struct Service {
     address: SocketAddr,
@@ -48,13 +28,7 @@ impl Service {
     fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let authority = authority("ours");
-        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("written");
-        let (own, key) = certificate(&authority, "localhost", None);
-        write("server.pem", &own);
-        write("server.key", &key);
-        write("clients.pem", &authority.pem());
-        let files = "certificate = \"server.pem\"\nkey = \"server.key\"\nauthority = \"clients.pem\"\n";
-        write("access.toml", &format!("{files}[roles]\nalice = \"update\"\nprometheus = \"read\"\n"));
+        write_access(folder.path(), &authority, "alice = \"update\"\nprometheus = \"read\"\n");
         let host = FakeHost::start(folder.path(), "rack1");
         let mut options = options(folder.path(), &[("rack1", &format!("unix:{}", host.socket.display()))]);
         // A port that was free a moment ago.

@@ -110,6 +110,7 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::FileList { from_index: 2 },
         RequestBody::FileRemove { name: debian() },
         RequestBody::UploadBegin { kind: UploadKind::File, bytes: 800_000, sha256: [0xa5; 32] },
+        RequestBody::SubscribeConsoles { names: vec![debian(), String::new()] },
     ]
 }
 

@@ -5,6 +5,10 @@ use proptest::prelude::*;
 
 use super::*;
 
+fn chosen(names: &[&str]) -> Choice {
+    Choice { is_all: false, names: names.iter().map(|&name| name.to_owned()).collect() }
+}
+
 fn piece(text: &str, lost: u64, end: u64) -> Option<Piece> {
     Some(Piece { end, text: text.to_owned(), lost })
 }
@@ -43,23 +47,42 @@ fn a_character_that_was_cut_waits_for_its_rest() {
 }
 
 #[test]
-fn a_pause_is_marked_where_something_was_kept_before() {
+fn a_pause_is_marked_where_something_was_kept_before_and_not_where_output_went_on() {
     let consoles = Consoles::default();
+    let text = |guest: &str| consoles.read(guest, 0).map(|piece| piece.text);
     consoles.note("web", b"a");
-    consoles.note_pause(Duration::from_secs(7));
-    let expected = "a\r\n[baton serve: nothing was received for 7 s]\r\n";
-    assert_eq!(consoles.read("web", 0).map(|piece| piece.text), Some(expected.to_owned()));
-    assert_eq!(consoles.read("db", 0), None);
+    consoles.note("log", b"b");
+    consoles.note_choice(&chosen(&["log"]));
+    consoles.note_choice(&chosen(&["log", "web", "db"]));
+    assert_eq!(text("web"), Some("a\r\n[baton serve: nothing was received for 0 s]\r\n".to_owned()));
+    assert_eq!((text("log"), text("db")), (Some("b".to_owned()), None));
+    consoles.note_choice(&Choice { is_all: true, ..Choice::default() });
+    assert_eq!(text("log"), Some("b".to_owned()));
 }
 
 #[test]
 fn followers_are_counted() {
     let consoles = Arc::new(Consoles::default());
-    let (one, two) = (consoles.follow(), consoles.follow());
+    let follow = |names: &[&str]| consoles.follow(Some(names.iter().map(|&name| name.to_owned()).collect()));
+    let (one, two, all) = (follow(&["web", "db"]), follow(&["web"]), consoles.follow(None));
+    assert!(one.has("db") && !two.has("db") && all.has("db"));
+    assert_eq!(consoles.choice(), Choice { is_all: true, ..Choice::default() });
+    drop(all);
+    assert_eq!(consoles.choice(), chosen(&["db", "web"]));
     drop(one);
-    assert!(consoles.is_followed());
+    assert_eq!(consoles.choice(), chosen(&["web"]));
     drop(two);
-    assert!(!consoles.is_followed());
+    assert_eq!(consoles.choice(), Choice::default());
+    let many: Vec<String> = (0..65).map(|number| number.to_string()).collect();
+    let _many = consoles.follow(Some(many));
+    assert!(consoles.choice().is_all, "a request with all these names fits no frame");
+}
+
+#[test]
+fn a_choice_includes_those_that_have_no_other_guest() {
+    let all = Choice { is_all: true, ..Choice::default() };
+    assert!(all.includes(&chosen(&["web"])) && all.includes(&all) && chosen(&["web"]).includes(&Choice::default()));
+    assert!(!chosen(&["web"]).includes(&all) && !chosen(&["web"]).includes(&chosen(&["db"])));
 }
 
 #[test]

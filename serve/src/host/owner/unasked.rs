@@ -7,26 +7,32 @@ use anyhow::Result;
 use baton::client::Client;
 use wire::{EventKind, Stream, Subscription};
 
-use super::{AFTER_EVENT, News, Owner};
+use super::{AFTER_EVENT, Choice, News, Owner};
 use crate::history::Kind;
 
 impl Owner {
-    /// Subscribes to the host's unasked messages: consoles only while a client follows one.
+    /// Subscribes to the host's unasked messages: consoles only of guests that a client follows.
     pub(super) fn subscribe(&mut self, client: &mut Client) -> Result<()> {
-        let consoles = self.shared.consoles.is_followed();
-        client.subscribe(Subscription { log: true, events: true, consoles })?;
-        self.note_consoles(consoles);
+        let choice = self.shared.consoles.choice();
+        let wanted = Subscription { log: true, events: true, consoles: choice.is_all };
+        match choice.is_all {
+            true => client.subscribe(wanted)?,
+            // An image that knows no choice sends more than is wanted.
+            false => {
+                let names: Vec<&str> = choice.names.iter().map(String::as_str).collect();
+                client.subscribe_consoles(wanted, &names)?;
+            }
+        }
+        self.note_consoles(choice);
         Ok(())
     }
 
-    /// Notes whether the host sends consoles from now on. While it does not, it keeps the newest output.
-    pub(super) fn note_consoles(&mut self, has_consoles: bool) {
-        if self.has_consoles && !has_consoles {
-            self.without_consoles = Some(Instant::now());
-        } else if has_consoles && let Some(since) = self.without_consoles.take() {
-            self.shared.consoles.note_pause(since.elapsed());
+    /// Notes the guests whose consoles the host sends from now on.
+    pub(super) fn note_consoles(&mut self, sent: Choice) {
+        if self.consoles != sent {
+            self.shared.consoles.note_choice(&sent);
+            self.consoles = sent;
         }
-        self.has_consoles = has_consoles;
     }
 
     /// Handles a message that the host has sent unasked. Returns whether the host has been updated.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Wall-clock time, for clients and for the audit log.
+//! Wall-clock time, for operators and for the service's clients and audit log. A host has no such clock: its times are
+//! since its boot, and this machine's clock states when that was.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -7,6 +8,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub fn now_ms() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Returns the time of a host's boot, in milliseconds since 1970: it has been up for so long now.
+pub fn booted_ms(uptime_ns: u64) -> u64 {
+    now_ms().saturating_sub(uptime_ns / 1_000_000)
+}
+
+/// Formats the time of a host's boot, or a time since then.
+pub fn since_boot(booted_ms: u64, time_ns: u64) -> String {
+    text(booted_ms.saturating_add(time_ns / 1_000_000))
 }
 
 /// Formats milliseconds since 1970 as `2026-01-31T23:59:59.000Z` (RFC 3339).
@@ -34,6 +45,14 @@ fn date(days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_of_a_host_is_that_of_its_boot_and_what_has_passed_since() {
+        assert_eq!(since_boot(951_782_399_000, 1_999_999_999), "2000-02-29T00:00:00.999Z");
+        let before = now_ms();
+        assert!((before..before + 10_000).contains(&(booted_ms(5_000_000_000) + 5_000)));
+        assert_eq!(booted_ms(u64::MAX) / 1000, (now_ms().saturating_sub(u64::MAX / 1_000_000)) / 1000);
+    }
 
     #[test]
     fn a_time_is_written_as_rfc_3339_has_it() {
