@@ -68,7 +68,7 @@ pub enum Kind {
 pub fn of(instruction: &Instruction) -> Result<(Kind, AccessSize), Refused> {
     let refused = Refused::Unsupported(instruction.code());
     let kind = StringKind::of(instruction.code()).map(Kind::String);
-    let has_memory = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+    let has_memory = memory_index(instruction).is_some();
     let kind = match kind {
         None if has_memory => Kind::named(instruction.mnemonic()).ok_or(refused)?,
         kind => kind.ok_or(refused)?,
@@ -78,6 +78,13 @@ pub fn of(instruction: &Instruction) -> Result<(Kind, AccessSize), Refused> {
         _ => AccessSize::from_bytes(instruction.memory_size().size().min(8)),
     };
     Ok((kind, size.ok_or(refused)?))
+}
+
+/// Returns the place of the operand in memory among the operands: the first or the second in every instruction without
+/// a VEX prefix. The decoder's table of how many operands an instruction has would be 5 KB of the image.
+#[inline]
+pub(super) fn memory_index(instruction: &Instruction) -> Option<u32> {
+    (0..2).find(|operand| instruction.op_kind(*operand) == OpKind::Memory)
 }
 
 impl Kind {

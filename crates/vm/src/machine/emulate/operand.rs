@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Operands in memory: on one page or on two, each of them memory or device registers.
 
-use super::{MemoryBus, Refused, Step, address};
+use super::{MemoryBus, Refused, Step, address, kind};
 use crate::addr::{AccessSize, Gpa};
 use crate::machine::walk::Purpose;
 use crate::machine::walk::path::path;
@@ -173,8 +173,7 @@ impl<V: VcpuState + ?Sized, M: GuestMemory + ?Sized, B: MemoryBus> Step<'_, V, M
 
     /// The place of the operand in memory among the instruction's operands.
     fn memory_index(&self) -> u32 {
-        let is_memory = |index: &u32| self.instruction.op_kind(*index) == iced_x86::OpKind::Memory;
-        (0..self.instruction.op_count()).find(is_memory).unwrap_or(0)
+        kind::memory_index(self.instruction).unwrap_or(0)
     }
 
     /// Loads an operand.
