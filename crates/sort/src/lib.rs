@@ -2,9 +2,9 @@
 //! Sorts slices of any type by one copy of the algorithm.
 //!
 //! `core` has a copy of its sorts for every type of element, of 3 KB and more each: a dozen of them were 40 KB of the
-//! image. Here a type adds only its comparison and its swap. That costs an indirect call for each comparison, so this is
-//! for lists that are short or seldom sorted. Heapsort takes no memory, and n log n comparisons whatever the order is
-//! that untrusted input comes in.
+//! image. Here a type adds its comparison and its swap only. That costs an indirect call for each comparison, so this
+//! crate is for lists that are short or seldom sorted. Heapsort takes no memory, and n log n comparisons whatever the
+//! order is that untrusted input comes in.
 #![no_std]
 
 #[cfg(test)]

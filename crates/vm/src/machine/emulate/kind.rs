@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The emulated instructions, and the number of bytes of memory that each accesses.
 
-use iced_x86::{Instruction, Mnemonic, OpKind};
+use iced_x86::{Instruction, Mnemonic};
 
 use super::Refused;
 use super::alu::{Operation, Unary};
 use super::bits::{BitOperation, BitScan};
 use super::compare_exchange;
 use super::multiply::Sign;
+use super::operand::memory_index;
 use super::shift::{Direction, Shift};
 use super::string::StringKind;
 use super::vector_move::VectorMove;
@@ -78,13 +79,6 @@ pub fn of(instruction: &Instruction) -> Result<(Kind, AccessSize), Refused> {
         _ => AccessSize::from_bytes(instruction.memory_size().size().min(8)),
     };
     Ok((kind, size.ok_or(refused)?))
-}
-
-/// Returns the place of the operand in memory among the operands: the first or the second in every instruction without
-/// a VEX prefix. The decoder's table of how many operands an instruction has would be 5 KB of the image.
-#[inline]
-pub(super) fn memory_index(instruction: &Instruction) -> Option<u32> {
-    (0..2).find(|operand| instruction.op_kind(*operand) == OpKind::Memory)
 }
 
 impl Kind {

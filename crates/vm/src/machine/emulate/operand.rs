@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Operands in memory: on one page or on two, each of them memory or device registers.
 
-use super::{MemoryBus, Refused, Step, address, kind};
+use iced_x86::{Instruction, OpKind};
+
+use super::{MemoryBus, Refused, Step, address};
 use crate::addr::{AccessSize, Gpa};
 use crate::machine::walk::Purpose;
 use crate::machine::walk::path::path;
@@ -29,6 +31,13 @@ pub struct Pages {
     first_bytes: usize,
     /// Address of the other bytes.
     second: Gpa,
+}
+
+/// Returns the place of the operand in memory among the operands: the first or the second in every instruction without
+/// a VEX prefix. The decoder's table of how many operands an instruction has would be 5 KB of the image.
+#[inline]
+pub(super) fn memory_index(instruction: &Instruction) -> Option<u32> {
+    (0..2).find(|operand| instruction.op_kind(*operand) == OpKind::Memory)
 }
 
 impl Span {
@@ -173,7 +182,7 @@ impl<V: VcpuState + ?Sized, M: GuestMemory + ?Sized, B: MemoryBus> Step<'_, V, M
 
     /// The place of the operand in memory among the instruction's operands.
     fn memory_index(&self) -> u32 {
-        kind::memory_index(self.instruction).unwrap_or(0)
+        memory_index(self.instruction).unwrap_or(0)
     }
 
     /// Loads an operand.
