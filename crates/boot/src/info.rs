@@ -156,7 +156,7 @@ impl BootInfo {
     pub fn modules_beside_memory(&self) -> impl Iterator<Item = PhysRange> + '_ {
         let mut modules: ArrayVec<PhysRange, MAXIMUM_MODULES> =
             self.modules.iter().filter_map(|module| module.range.aligned_outwards(PAGE_BYTES)).collect();
-        modules.sort_unstable_by_key(|range| range.start());
+        sort::by_key(&mut modules, |range| range.start());
         let mut from = PhysAddr(0);
         modules.into_iter().flat_map(move |module| {
             let module = PhysRange::new(module.start().max(from), module.end()).unwrap_or_default();

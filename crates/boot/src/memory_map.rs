@@ -191,7 +191,7 @@ impl MapBuilder {
     pub fn finish(self) -> Result<MemoryMap, TooManyRegions> {
         let mut edges: ArrayVec<PhysAddr, { 2 * MAXIMUM_REGIONS }> =
             self.entries.iter().flat_map(|entry| [entry.range.start(), entry.range.end()]).collect();
-        edges.sort_unstable();
+        sort::ascending(&mut edges);
         let mut map = MemoryMap::default();
         let stretches = edges.windows(2).filter_map(|pair| PhysRange::new(pair[0], pair[1]));
         for range in stretches.filter(|range| !range.is_empty()) {

@@ -17,6 +17,7 @@
 //! bridges lead to is behind both, no bridge leads to a root bus, and a loop ends where it was entered.
 
 use alloc::collections::BTreeMap;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -83,12 +84,12 @@ impl Groups {
         mut sets: Sets,
         mut memberships: BTreeMap<Bdf, Membership>,
     ) -> Self {
-        counted.sort_unstable_by_key(|&index| members[index].place);
-        let mut by_set: BTreeMap<usize, Vec<Bdf>> = BTreeMap::new();
+        sort::by_key(&mut counted, |&index| members[index].place);
+        let mut by_set = vec![Vec::new(); members.len()];
         let mut order = Vec::new();
         for index in counted {
             let set = sets.find(index);
-            let devices = by_set.entry(set).or_default();
+            let devices = &mut by_set[set];
             if devices.is_empty() {
                 order.push(set);
             }
@@ -97,7 +98,7 @@ impl Groups {
         let (mut devices, mut groups) = (Vec::new(), Vec::new());
         for (number, set) in order.iter().enumerate() {
             let start = devices.len();
-            devices.append(by_set.entry(*set).or_default());
+            devices.append(&mut by_set[*set]);
             groups.push(start..devices.len());
             memberships.extend(devices[start..].iter().map(|&place| (place, Membership::Grouped(number as u32))));
         }

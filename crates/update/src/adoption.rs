@@ -91,7 +91,7 @@ fn memory(record: &Record<'_>, guest: u32) -> Vec<(PhysRange, u64)> {
         Some((PhysRange::from_start(PhysAddr(piece.start.get()), piece.bytes.get())?, piece.guest_address.get()))
     });
     let mut memory: Vec<(PhysRange, u64)> = pieces.collect();
-    memory.sort_by_key(|(_, guest_address)| *guest_address);
+    sort::by_key(&mut memory, |(_, guest_address)| *guest_address);
     memory
 }
 

@@ -13,6 +13,7 @@ pub mod sriov;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use firmware::Tables;
@@ -233,7 +234,7 @@ impl Survey {
             }
         }
         let mut segments: Vec<u16> = roots.iter().map(|(segment, _)| *segment).collect();
-        segments.sort_unstable_by(|a, b| b.cmp(a));
+        sort::by_key(&mut segments, |segment| Reverse(*segment));
         segments.dedup();
         let of = |wanted| roots.iter().filter(move |(segment, _)| *segment == wanted).map(|(_, bus)| *bus);
         self.scans = segments.iter().map(|&segment| Scan::new(filter, segment, of(segment))).collect();

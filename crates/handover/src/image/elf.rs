@@ -81,7 +81,7 @@ pub(super) fn read(bytes: &[u8], file_bytes: u64) -> Result<Read, ImageError> {
             _ => {}
         }
     }
-    segments.sort_unstable_by_key(|segment| (segment.file_offset, segment.file_bytes));
+    sort::by_key(&mut segments, |segment| (segment.file_offset, segment.file_bytes));
     if let Some([_, second]) = segments.array_windows().find(|[first, second]| second.file_offset < first.file_end()) {
         let address = LINKED_AT + second.place;
         return Err(ImageError::BadSegment { address, reason: "shares bytes of the file with another" });

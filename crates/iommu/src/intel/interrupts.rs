@@ -6,7 +6,7 @@
 
 extern crate alloc;
 
-use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use units::PhysAddr;
 
@@ -32,7 +32,7 @@ const AVAILABLE: u64 = 0b1111 << 8;
 const VERIFIED: u64 = 1 << 18;
 
 /// Entries of one function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Run {
     first: u16,
     count: u16,
@@ -43,14 +43,15 @@ pub(super) struct Remapping {
     at: PhysAddr,
     is_x2apic: bool,
     stores: Stores,
-    opened: BTreeMap<u16, Run>,
+    /// The requesters that have entries, by rising identifier.
+    opened: Vec<(u16, Run)>,
 }
 
 impl Remapping {
     /// Creates a table without interrupts; `None` where there is no memory.
     pub(super) fn new(memory: &mut impl Memory, is_x2apic: bool, stores: Stores) -> Option<Self> {
         let at = stores.allocate(memory, BYTES)?;
-        Some(Self { at, is_x2apic, stores, opened: BTreeMap::new() })
+        Some(Self { at, is_x2apic, stores, opened: Vec::new() })
     }
 
     /// Adopts the table at `at` as it was left, checked.
@@ -60,7 +61,7 @@ impl Remapping {
         is_x2apic: bool,
         stores: Stores,
     ) -> Result<Self, &'static str> {
-        let mut table = Self { at, is_x2apic, stores, opened: BTreeMap::new() };
+        let mut table = Self { at, is_x2apic, stores, opened: Vec::new() };
         for index in 0..ENTRIES {
             let (low, high) = table.read(memory, index);
             if high == 0 && low & PRESENT == 0 {
@@ -93,13 +94,14 @@ impl Remapping {
         for index in first..first + count {
             self.stores.store(memory, self.entry(index, 8), VERIFIED | u64::from(requester));
         }
-        self.opened.insert(requester, Run { first, count });
+        *self.run_mut(requester) = Run { first, count };
         Some(())
     }
 
     /// Returns the entries of a requester.
     pub(super) fn run(&self, requester: u16) -> core::ops::Range<u16> {
-        self.opened.get(&requester).map_or(0..0, |run| run.first..run.first + run.count)
+        let run = self.find(requester).map_or(Run::default(), |index| self.opened[index].1);
+        run.first..run.first + run.count
     }
 
     /// Sets or clears an entry that is reserved, in one store. The caller invalidates.
@@ -113,7 +115,9 @@ impl Remapping {
         for index in self.run(requester) {
             self.stores.store(memory, self.entry(index, 8), 0);
         }
-        self.opened.remove(&requester);
+        if let Ok(index) = self.find(requester) {
+            self.opened.remove(index);
+        }
     }
 
     /// Returns the interrupt of an entry; `None` if it is absent or an NMI's, which only an I/O APIC has.
@@ -135,9 +139,26 @@ impl Remapping {
         memory.free_piece(self.at, BYTES);
     }
 
+    /// Returns a requester's place among those that have entries, or the one that it would have.
+    fn find(&self, requester: u16) -> Result<usize, usize> {
+        self.opened.binary_search_by_key(&requester, |(requester, _)| *requester)
+    }
+
+    /// Returns the run of a requester, which from now on has one.
+    fn run_mut(&mut self, requester: u16) -> &mut Run {
+        let index = self.find(requester).unwrap_or_else(|index| {
+            self.opened.insert(index, (requester, Run::default()));
+            index
+        });
+        &mut self.opened[index].1
+    }
+
     /// Adds entry `index` to a requester's run; `false` if it does not continue it.
     fn extend(&mut self, requester: u16, index: u16) -> bool {
-        let run = self.opened.entry(requester).or_insert(Run { first: index, count: 0 });
+        let run = self.run_mut(requester);
+        if run.count == 0 {
+            run.first = index;
+        }
         let continues = run.first + run.count == index;
         run.count += u16::from(continues);
         continues

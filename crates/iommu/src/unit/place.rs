@@ -74,7 +74,7 @@ impl<'a> Place<'a> {
             all.map(|place| self.description.alias_of(place))
         };
         let mut sources: Vec<Bdf> = self.reserved().flat_map(functions).take(MAX_NAMED).collect();
-        sources.sort_unstable();
+        sort::ascending(&mut sources);
         sources.dedup();
         sources
     }
@@ -110,7 +110,7 @@ impl<'a> Place<'a> {
 /// Returns disjoint ranges, by rising address, and whether devices write them.
 fn merged<'a>(reserved: impl Iterator<Item = &'a Reserved>) -> Vec<(PhysRange, bool)> {
     let mut ranges: Vec<(PhysRange, bool)> = reserved.map(|reserved| (reserved.range, reserved.is_writable)).collect();
-    ranges.sort_unstable_by_key(|(range, _)| range.start());
+    sort::by_key(&mut ranges, |(range, _)| range.start());
     let mut merged: Vec<(PhysRange, bool)> = Vec::new();
     for (range, is_writable) in ranges {
         match merged.last_mut() {

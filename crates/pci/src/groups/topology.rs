@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The bridges above each function, and what passes them without the IOMMU.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
+use alloc::vec;
 use alloc::vec::Vec;
+use core::mem;
 
 use super::member::{Member, PortKind, Role};
 
@@ -21,7 +23,7 @@ pub(super) struct Topology<'a> {
 /// The way from a function upwards.
 pub(super) struct Above {
     /// The bridges, by index.
-    pub bridges: BTreeSet<usize>,
+    pub bridges: Vec<usize>,
     /// True if it ends at root buses and nowhere else.
     pub is_complete: bool,
 }
@@ -47,14 +49,16 @@ impl<'a> Topology<'a> {
 
     /// A device of several functions, one of them without ACS.
     fn entangle_devices(&mut self) {
-        let mut devices: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-        let counts = |member: &Member| member.is_multifunction && member.role != Role::HostBridge;
-        for (index, member) in self.members.iter().enumerate().filter(|(_, member)| counts(member)) {
-            let place = member.place;
-            devices.entry((place.segment, place.bus, place.device())).or_default().push(index);
-        }
-        for functions in devices.values().filter(|functions| functions.len() > 1) {
-            if functions.iter().all(|&function| self.members[function].isolates()) {
+        let members = self.members;
+        let counts = |index: &usize| members[*index].is_multifunction && members[*index].role != Role::HostBridge;
+        let device = |index: usize| {
+            let place = members[index].place;
+            (place.segment, place.bus, place.device())
+        };
+        let mut counted: Vec<usize> = (0..members.len()).filter(counts).collect();
+        sort::by_key(&mut counted, |&index| (device(index), index));
+        for functions in counted.chunk_by(|&one, &other| device(one) == device(other)) {
+            if functions.len() == 1 || functions.iter().all(|&function| members[function].isolates()) {
                 continue;
             }
             functions.iter().for_each(|&function| self.is_shared[function] = true);
@@ -80,7 +84,7 @@ impl<'a> Topology<'a> {
     /// Returns the bridges above a function. Each is entered once, so that loops end.
     pub fn above(&self, member: &Member) -> Above {
         let (mut has_root, mut is_cut) = (false, false);
-        let mut above = BTreeSet::new();
+        let (mut above, mut is_above) = (Vec::new(), vec![false; self.members.len()]);
         let mut buses = Vec::from([(member.place.segment, member.place.bus)]);
         while let Some(bus) = buses.pop() {
             if self.roots.contains(&bus) {
@@ -91,8 +95,10 @@ impl<'a> Topology<'a> {
                 is_cut = true;
                 continue;
             };
-            let new = bridges.iter().filter(|&&bridge| above.insert(bridge));
-            buses.extend(new.map(|&bridge| (self.members[bridge].place.segment, self.members[bridge].place.bus)));
+            for &bridge in bridges.iter().filter(|&&bridge| !mem::replace(&mut is_above[bridge], true)) {
+                above.push(bridge);
+                buses.push((self.members[bridge].place.segment, self.members[bridge].place.bus));
+            }
         }
         Above { bridges: above, is_complete: has_root && !is_cut }
     }

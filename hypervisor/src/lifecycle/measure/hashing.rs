@@ -27,7 +27,7 @@ pub fn measure() {
             *digest = Some(hash.finish());
             *slot = cpu::tsc().wrapping_sub(began);
         }
-        ticks.sort_unstable();
+        sort::ascending(&mut ticks);
         log::info!("hash-cost: {} {BYTES} {}", engine.name(), ticks[MEASURED / 2]);
     }
     match digests {

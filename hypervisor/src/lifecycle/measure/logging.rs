@@ -39,6 +39,6 @@ fn median(work: impl Fn()) -> u64 {
         work();
         *slot = cpu::tsc().wrapping_sub(before);
     }
-    ticks.sort_unstable();
+    sort::ascending(&mut ticks);
     ticks[MEASURED / 2]
 }

@@ -175,9 +175,9 @@ fn report(all: &[(u32, [u64; STAMPS])]) -> UpdateReport {
 /// As many steps as a frame holds: those of the CPUs that were last to enter guests, by number.
 fn bounded(mut steps: Vec<UpdateSteps>) -> Vec<UpdateSteps> {
     if steps.len() > MAX_UPDATE_STEPS {
-        steps.sort_unstable_by_key(|steps| Reverse(steps.entered_ns));
+        sort::by_key(&mut steps, |steps| Reverse(steps.entered_ns));
         steps.truncate(MAX_UPDATE_STEPS);
-        steps.sort_unstable_by_key(|steps| steps.index);
+        sort::by_key(&mut steps, |steps| steps.index);
     }
     steps
 }

@@ -28,6 +28,13 @@ struct PortClaim {
     range: u8,
 }
 
+impl PortClaim {
+    /// Its place among the claims.
+    fn order(&self) -> (u16, bool) {
+        (self.cell, self.widths != Widths::Byte)
+    }
+}
+
 /// The claims of devices on ports below [`FIXED_PORTS_END`].
 #[derive(Debug)]
 pub(super) struct PortMap {
@@ -56,9 +63,10 @@ impl PortMap {
     /// Claims ports that are free for a range of a device.
     pub fn add(&mut self, (first, count): (u16, u16), widths: Widths, (device, range): (usize, u8)) {
         for cell in first / CELL_PORTS..=(first + (count - 1)) / CELL_PORTS {
-            self.claims.push(PortClaim { first, count, widths, cell, device, range });
+            let claim = PortClaim { first, count, widths, cell, device, range };
+            let place = self.claims.partition_point(|other| other.order() <= claim.order());
+            self.claims.insert(place, claim);
         }
-        self.claims.sort_by_key(|claim| (claim.cell, claim.widths != Widths::Byte));
         self.cells.fill(UNCLAIMED);
         for (index, claim) in (0..UNCLAIMED).zip(&self.claims) {
             let cell = &mut self.cells[usize::from(claim.cell)];

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The emulated instructions, and the number of bytes of memory that each accesses.
 
-use iced_x86::{Instruction, Mnemonic, OpKind};
+use iced_x86::{Instruction, Mnemonic};
 
 use super::Refused;
 use super::alu::{Operation, Unary};
 use super::bits::{BitOperation, BitScan};
 use super::compare_exchange;
 use super::multiply::Sign;
+use super::operand::memory_index;
 use super::shift::{Direction, Shift};
 use super::string::StringKind;
 use super::vector_move::VectorMove;
@@ -68,7 +69,7 @@ pub enum Kind {
 pub fn of(instruction: &Instruction) -> Result<(Kind, AccessSize), Refused> {
     let refused = Refused::Unsupported(instruction.code());
     let kind = StringKind::of(instruction.code()).map(Kind::String);
-    let has_memory = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+    let has_memory = memory_index(instruction).is_some();
     let kind = match kind {
         None if has_memory => Kind::named(instruction.mnemonic()).ok_or(refused)?,
         kind => kind.ok_or(refused)?,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 
-use super::{Kind, of};
+use super::{Kind, memory_index, of};
 
 /// Every opcode of one and of two bytes with each prefix that changes its meaning, a memory operand and each extension
 /// of the opcode.
@@ -34,6 +34,17 @@ fn an_instruction_without_an_operand_in_memory_is_refused() {
         }
     }
     assert!(refused > 500, "only {refused}");
+}
+
+#[test]
+fn an_operand_in_memory_is_one_of_the_first_two() {
+    let mut places = [0; 2];
+    for instruction in instructions() {
+        let expected = (0..instruction.op_count()).find(|operand| instruction.op_kind(*operand) == OpKind::Memory);
+        assert_eq!(memory_index(&instruction), expected, "{:?}", instruction.code());
+        expected.into_iter().for_each(|place| places[place as usize] += 1);
+    }
+    assert!(places.iter().all(|count| *count > 500), "{places:?}");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! MUL, IMUL, DIV and IDIV with an operand in memory (AMD APM vol. 3, chapter 3).
 
+use iced_x86::OpKind;
+
 use super::alu::{CARRY, OVERFLOW, flag};
 use super::{MemoryBus, Refused, Step, VectorFile, register, sign_extend};
 use crate::addr::AccessSize;
@@ -19,9 +21,11 @@ pub enum Sign {
 impl<V: VcpuState + ?Sized, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> Step<'_, V, M, B> {
     /// MUL or IMUL, with one, two or three operands. CF and OF: the product needs more than the lower half.
     pub(super) fn multiply(&mut self, sign: Sign) -> Result<(), Refused> {
-        let other = match self.instruction.op_count() {
-            1 => self.vcpu.gpr_sized(Gpr::Rax, self.size),
-            2 => self.source(0)?,
+        let has_one_operand = self.instruction.op0_kind() == OpKind::Memory;
+        let other = match self.instruction.op2_kind() {
+            _ if has_one_operand => self.vcpu.gpr_sized(Gpr::Rax, self.size),
+            // There is none: this is what the decoder leaves in its place.
+            OpKind::Register => self.source(0)?,
             _ => self.source(2)?,
         };
         let span = self.operand(Purpose::Read)?;
@@ -30,7 +34,7 @@ impl<V: VcpuState + ?Sized, M: GuestMemory + ?Sized, B: MemoryBus + VectorFile> 
         let low = product as u64 & self.size.mask();
         let is_cut = widen(low, sign, self.size) != product;
         self.set_flags(CARRY | OVERFLOW, flag(is_cut, CARRY | OVERFLOW));
-        if self.instruction.op_count() == 1 {
+        if has_one_operand {
             self.set_pair(low, (product >> (8 * self.size.bytes())) as u64);
         } else {
             register::of(self.instruction, 0)?.write(self.vcpu, low);

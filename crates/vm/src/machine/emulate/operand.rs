@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Operands in memory: on one page or on two, each of them memory or device registers.
 
+use iced_x86::{Instruction, OpKind};
+
 use super::{MemoryBus, Refused, Step, address};
 use crate::addr::{AccessSize, Gpa};
 use crate::machine::walk::Purpose;
@@ -29,6 +31,13 @@ pub struct Pages {
     first_bytes: usize,
     /// Address of the other bytes.
     second: Gpa,
+}
+
+/// Returns the place of the operand in memory among the operands: the first or the second in every instruction without
+/// a VEX prefix. The decoder's table of how many operands an instruction has would be 5 KB of the image.
+#[inline]
+pub(super) fn memory_index(instruction: &Instruction) -> Option<u32> {
+    (0..2).find(|operand| instruction.op_kind(*operand) == OpKind::Memory)
 }
 
 impl Span {
@@ -173,8 +182,7 @@ impl<V: VcpuState + ?Sized, M: GuestMemory + ?Sized, B: MemoryBus> Step<'_, V, M
 
     /// The place of the operand in memory among the instruction's operands.
     fn memory_index(&self) -> u32 {
-        let is_memory = |index: &u32| self.instruction.op_kind(*index) == iced_x86::OpKind::Memory;
-        (0..self.instruction.op_count()).find(is_memory).unwrap_or(0)
+        memory_index(self.instruction).unwrap_or(0)
     }
 
     /// Loads an operand.

@@ -129,7 +129,11 @@ impl Description {
         let Some(range) = range else { return pieces };
         let mut holes: ArrayVec<_, 2> =
             self.emulated(bar).map(|(from, to)| (from / PAGE * PAGE, to.next_multiple_of(PAGE))).collect();
-        holes.sort_unstable();
+        if let [first, second] = &mut holes[..]
+            && *second < *first
+        {
+            core::mem::swap(first, second);
+        }
         let mut from = 0;
         for (start, end) in holes.into_iter().chain([(range.bar.bytes(), range.bar.bytes())]) {
             if from < start {
