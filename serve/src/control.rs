@@ -88,7 +88,7 @@ async fn read(mut reader: impl AsyncRead + Unpin, requests: mpsc::Sender<Request
 /// Writes frames; ends when no more can come, or the client takes none.
 async fn write(mut writer: impl AsyncWrite + Unpin, mut frames: mpsc::Receiver<Vec<u8>>) {
     while let Some(mut bytes) = frames.recv().await {
-        // What waits already goes with it.
+        // Frames that wait already go with it.
         while bytes.len() < 4 * MAX_FRAME_BYTES
             && let Ok(more) = frames.try_recv()
         {
