@@ -13,8 +13,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
 use wire::{
-    Decoder, Frame, FrameError, MAX_FRAME_BYTES, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response,
-    Stream, Subscription, encode,
+    Decoder, Frame, FrameError, MAX_FRAME_BYTES, ReplyBody, Request, RequestBody, Response, Stream, Subscription,
+    encode,
 };
 
 use crate::connection::{self, Address, Line};
@@ -22,6 +22,7 @@ use crate::connection::{self, Address, Line};
 mod asking;
 #[cfg(test)]
 mod asking_tests;
+mod consoles;
 mod error;
 mod figures;
 mod profile;
@@ -137,28 +138,6 @@ impl Client {
         self.request(RequestBody::Subscribe(wanted))?;
         self.subscription = wanted;
         Ok(())
-    }
-
-    /// Subscribes to these messages, and to the consoles of these guests alone: others' output does not take the line's
-    /// time. An update ends the choice. Returns `false` if the host's image knows no choice: it sends all consoles.
-    ///
-    /// # Errors
-    /// As [`Self::request`].
-    pub fn subscribe_consoles(&mut self, wanted: Subscription, names: &[&str]) -> Result<bool> {
-        self.subscribe(Subscription { consoles: false, ..wanted })?;
-        if names.is_empty() {
-            return Ok(true);
-        }
-        let names = names.iter().map(|&name| name.to_owned()).collect();
-        match self.request(RequestBody::SubscribeConsoles { names }) {
-            Ok(_) => self.subscription.consoles = true,
-            Err(error) if is_unknown_there(&error) => {
-                self.subscribe(Subscription { consoles: true, ..wanted })?;
-                return Ok(false);
-            }
-            Err(error) => return Err(error),
-        }
-        Ok(true)
     }
 
     /// Returns the number of damaged frames so far: each may have been a message.
@@ -300,11 +279,6 @@ impl AsFd for Client {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.line.as_fd()
     }
-}
-
-/// Returns whether the host could not read a request: its image may be older than that.
-fn is_unknown_there(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<Refusal>().is_some_and(|refusal| refusal.code == RefusalCode::Protocol)
 }
 
 fn broken(error: &io::Error) -> Unreachable {

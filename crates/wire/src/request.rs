@@ -312,8 +312,8 @@ pub enum RequestBody {
         name: String,
     },
     /// Send the console output of these machines from now on, and of no others, until the next
-    /// [`RequestBody::Subscribe`]. A name of no machine counts once there is one. An update discards the choice: the new
-    /// image sends the output of all.
+    /// [`RequestBody::Subscribe`]. A name of no machine counts once there is one. An update discards the choice: the
+    /// new image sends the output of all.
     SubscribeConsoles {
         /// Names of the machines; none: no console.
         names: Vec<String>,

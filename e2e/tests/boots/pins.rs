@@ -48,15 +48,16 @@ fn start(iommu: Iommu, guest: Guest) -> Result<Host> {
 fn comes_once(iommu: Iommu) -> Result<()> {
     const ROUNDS: usize = 4;
     let rounds = ["intx"; ROUNDS].join(",");
-    let mut host = start(iommu, edu("edu", GSI, &format!("do={rounds} n=500"))?)?;
+    // An update takes a second, and the guest must not end before.
+    let mut host = start(iommu, edu("edu", GSI, &format!("do={rounds},wait n=2500"))?)?;
     host.limit(Duration::from_secs(60));
     host.guest_prints("edu", "edu: intx: going")?;
     for generation in 2..=3 {
         host.update_to(generation)?;
-        host.guest_prints("edu", "edu: intx running n=500 came=500")?;
+        host.guest_prints("edu", "edu: intx running n=2500 came=2500")?;
     }
     for _ in 2..ROUNDS {
-        host.guest_prints("edu", "edu: intx halted n=500 came=500")?;
+        host.guest_prints("edu", "edu: intx halted n=2500 came=2500")?;
     }
     host.powers_off()
 }
