@@ -149,8 +149,8 @@ impl Image {
     }
 
     /// Puts the next `most` bytes of the image in `file` into a slot, from the offset `from` in the slot on: zeroes
-    /// where it has no bytes of the file. Returns the offset that follows; `None` once the slot is complete. Nothing is
-    /// written to a slot that is too small.
+    /// where it has no bytes of the file. Returns the offset that follows; `None` once the slot is complete, or if
+    /// it is too small: then nothing is written.
     pub fn place(&self, file: &[u8], slot: &mut [u8], from: usize, most: usize) -> Option<usize> {
         let is_large_enough = slot.len() as u64 >= self.memory_bytes;
         let to = from.saturating_add(most).min(slot.len());

@@ -3,13 +3,12 @@
 //! that the guests there wait for none of them long. The last step answers the request.
 
 use crate::platform::Clock;
+use crate::prepare::LONGEST_PAUSE_US;
 
 /// Shortest time in µs for which guests run before the next step.
 const PAUSE_US: u64 = 200;
 /// After a step that took longer they run for so many times as long as it took, up to [`LONGEST_PAUSE_US`].
 const REST: u64 = 3;
-/// Longest time in µs for which they do.
-const LONGEST_PAUSE_US: u64 = 20_000;
 /// Longest time in µs for CPUs to report that they are back with their guests: until then the switch page is theirs,
 /// too. On an emulator one may wait for a core.
 const ENTER_LIMIT_US: u64 = 2_000_000;

@@ -16,7 +16,7 @@ pub const SLICE_US: u64 = 250;
 /// Shortest time in µs for which guests run before the next slice. After a slice that could not be ended in time they
 /// run as long as it took, up to [`LONGEST_PAUSE_US`].
 const PAUSE_US: u64 = 250;
-/// Longest time in µs for which they do.
+/// Longest time in µs for which they do, here and after a step of the [finish](crate::finish).
 pub const LONGEST_PAUSE_US: u64 = 20_000;
 /// All slices together: many times what they take, in an emulator too.
 pub const LIMIT_US: u64 = 10_000_000;

@@ -138,7 +138,7 @@ impl Preparation {
             Ok(ready) => ready,
             Err(error) => return Err(Refused { refusal: error.refusal(), source: Some(source) }),
         };
-        let files = files.map(FileCopies::finish);
+        let files = files.map(|files| files.finish(source.image_file()));
         match staging::stage(image, (source, bundle, files), reason, terms.confirm_within_s, pack) {
             Ok(staged) => Ok((staged, asked)),
             Err((error, source)) => Err(Refused { refusal: error.refusal(), source: Some(source) }),

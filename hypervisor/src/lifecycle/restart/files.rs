@@ -25,14 +25,15 @@ pub struct Files {
 /// Copies that are being made, a slice at a time.
 pub struct FileCopies {
     next: FileCopy,
-    own: Option<FileCopy>,
+    /// With the file that it is a copy of.
+    own: Option<(FileCopy, &'static [u8])>,
 }
 
 impl FileCopies {
     /// Finds memory for copies of the image in `file` and of this one's; `None` if there is none.
     pub fn begin(file: &[u8]) -> Option<Self> {
         let own = match own() {
-            Some(own) => Some(FileCopy::begin(own)?),
+            Some(own) => Some((FileCopy::begin(own)?, own)),
             None => None,
         };
         Some(Self { next: FileCopy::begin(file)?, own })
@@ -40,12 +41,13 @@ impl FileCopies {
 
     /// Copies a slice of the image in `file`, or of this one; returns whether all is there.
     pub fn step(&mut self, file: &[u8]) -> bool {
-        self.next.step(file) && self.own.as_mut().is_none_or(|copy| own().is_none_or(|own| copy.step(own)))
+        self.next.step(file) && self.own.as_mut().is_none_or(|(copy, own)| copy.step(own))
     }
 
-    /// The copies, all of which are made.
-    pub fn finish(self) -> Files {
-        Files { next: self.next.frames, own: self.own.map(|own| own.frames) }
+    /// Returns the copies, after copying what is left.
+    pub fn finish(mut self, file: &[u8]) -> Files {
+        while !self.step(file) {}
+        Files { next: self.next.frames, own: self.own.map(|(own, _)| own.frames) }
     }
 }
 

@@ -138,13 +138,10 @@ impl HandOverState {
     pub fn lacking_vcpu(&self) -> Option<String> {
         let mut vcpus = self.blocks.iter().filter(|block| block.place.kind.get() == BlockKind::Vcpu as u32);
         let block = vcpus.find(|block| block.with(|bytes| handover::block::identify(bytes).is_none()))?;
-        let owner = block.place.guest.get();
-        let guest = self.guests.iter().find(|guest| guest.number.get() == owner)?;
-        Some(format!(
-            "guest '{}' ended or was reset: its vCPU {} is gone",
-            unpadded(&guest.name),
-            block.place.vcpu.get()
-        ))
+        let (owner, vcpu) = (block.place.guest.get(), block.place.vcpu.get());
+        let guest = self.guests.iter().find(|guest| guest.number.get() == owner);
+        let name = guest.map_or("", |guest| unpadded(&guest.name));
+        Some(format!("guest '{name}' ended or was reset: its vCPU {vcpu} is gone"))
     }
 
     /// Returns what has changed since this was packed: a guest, or memory that has been found damaged.
