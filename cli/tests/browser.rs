@@ -3,12 +3,12 @@
 //! writes down what it sees.
 
 use std::fs;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
 
 use baton::profile::{Stack, Stacks, draw};
 use baton::timeline::{Picture, Run, Span, Track, page};
 
+/// What is left out without a browser.
+const UNCHECKED: &str = "the tool's pages are not checked in a browser";
 /// Script of the visitor at the browser. Each line of its output is a key and a value.
 const VISITOR: &str = include_str!("browser/visitor.js");
 /// The same at a flame graph.
@@ -32,22 +32,10 @@ fn picture() -> Picture {
     Picture { title: "two runs".to_owned(), runs }
 }
 
-/// Returns the browser that runs here, if any; with `STRICT=1` there has to be one.
-fn browser(folder: &Path) -> Option<PathBuf> {
-    let browser = lab::browser::installed().filter(|browser| lab::browser::runs(browser, folder));
-    if browser.is_none() {
-        assert_ne!(std::env::var("STRICT").as_deref(), Ok("1"), "no Chromium runs here: pages cannot be checked");
-        // Past the test harness's capture: the person who runs the tests is to know.
-        let _ =
-            writeln!(std::io::stderr(), "test: no Chromium runs here: the tool's pages are not checked in a browser");
-    }
-    browser
-}
-
 #[test]
 fn the_page_shows_the_last_run_compares_zooms_and_names_the_longest_in_a_browser() {
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(browser) = browser(folder.path()) else { return };
+    let Some(browser) = lab::browser::that_runs(folder.path(), UNCHECKED) else { return };
     // From here on anything missing is the fault of the page or its script.
     let page = format!("{}<script>{VISITOR}</script>", page::page(&picture(), page::Shown::Last).expect("a page"));
     fs::write(folder.path().join("page.html"), page).expect("written");
@@ -75,7 +63,7 @@ fn the_page_shows_the_last_run_compares_zooms_and_names_the_longest_in_a_browser
 #[test]
 fn the_flame_graph_zooms_and_searches_in_a_browser() {
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(browser) = browser(folder.path()) else { return };
+    let Some(browser) = lab::browser::that_runs(folder.path(), UNCHECKED) else { return };
     let stack =
         |frames: &[&str], samples| Stack { frames: frames.iter().map(|&frame| frame.to_owned()).collect(), samples };
     let stacks = Stacks(vec![

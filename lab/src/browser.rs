@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The browser that opens pages for tests and benches.
 
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
+
+use crate::checks::is_possible;
 
 /// Chromium under the names that distributions give it.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
@@ -21,8 +23,19 @@ pub fn installed() -> Option<PathBuf> {
 /// A browser on a crowded machine may take long; one that takes longer cannot run here.
 const LIMIT: Duration = Duration::from_secs(90);
 
+/// Returns the browser, if it runs here. `unchecked` names what is left out otherwise.
+///
+/// # Panics
+///
+/// None runs, and `STRICT=1` is set.
+pub fn that_runs(folder: &Path, unchecked: &str) -> Option<PathBuf> {
+    let browser = installed().filter(|browser| runs(browser, folder));
+    is_possible(browser.is_some(), &format!("no Chromium runs here: {unchecked}"));
+    browser
+}
+
 /// Returns whether the browser runs here at all: a page whose script cannot fail, in this folder, shows that.
-pub fn runs(browser: &Path, folder: &Path) -> bool {
+fn runs(browser: &Path, folder: &Path) -> bool {
     let page = "<!DOCTYPE html><body><script>document.body.append('run' + 'ning')</script></body>";
     fs::write(folder.join("runs.html"), page).is_ok()
         && visit(browser, folder, "runs.html").is_some_and(|document| document.contains("running"))
@@ -31,12 +44,10 @@ pub fn runs(browser: &Path, folder: &Path) -> bool {
 /// Opens a file of this folder. Returns the document as the browser has it when all scripts have run; `None` where it
 /// was not shown in time.
 pub fn visit(browser: &Path, folder: &Path, file: &str) -> Option<String> {
-    let mut command = Command::new(browser);
-    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,1000"]);
-    command.arg(format!("--user-data-dir={}", folder.join("profile").display()));
+    let mut command = headless(browser, folder);
     command.arg("--virtual-time-budget=20000").arg("--dump-dom");
     command.arg(format!("file://{}", folder.join(file).display()));
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null()).spawn().ok()?;
+    let mut child = command.stdout(Stdio::piped()).spawn().ok()?;
     let mut output = child.stdout.take()?;
     let reader = thread::spawn(move || {
         let mut text = String::new();
@@ -53,6 +64,37 @@ pub fn visit(browser: &Path, folder: &Path, file: &str) -> Option<String> {
         thread::sleep(Duration::from_millis(50));
     }
     reader.join().ok()
+}
+
+/// A browser that stays on its page, until this is dropped.
+#[derive(Debug)]
+pub struct Open(Child);
+
+impl Open {
+    /// Opens an address.
+    ///
+    /// # Errors
+    ///
+    /// The browser cannot be started.
+    pub fn at(browser: &Path, folder: &Path, address: &str) -> io::Result<Self> {
+        // With a port for debuggers it stays when the page is loaded.
+        headless(browser, folder).arg("--remote-debugging-port=0").arg(address).stdout(Stdio::null()).spawn().map(Self)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn headless(browser: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(browser);
+    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,1000"]);
+    command.arg(format!("--user-data-dir={}", folder.join("profile").display()));
+    command.stderr(Stdio::null()).stdin(Stdio::null());
+    command
 }
 
 /// Returns the visitor's report in a document: the text of the element `seen`.

@@ -28,6 +28,7 @@ pub mod bochs;
 pub mod bound;
 pub mod broker;
 pub mod browser;
+pub mod checks;
 mod cpu_time;
 pub mod crowd;
 pub mod datagrams;

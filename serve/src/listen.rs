@@ -3,25 +3,19 @@
 //! bounded, and so is the time of each wait for a client. When the service ends, its sockets close first; requests
 //! under way are answered.
 
-use std::fs::{self, Permissions};
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
 use axum::{Extension, Router};
 use futures_util::future::{Either, select};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use rustix::fs::Mode;
-use rustix::process::umask;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -32,6 +26,10 @@ use crate::access::{Access, Over, Peer, Role};
 use crate::ending::{Ending, Stage};
 use crate::options::{Options, Place};
 use crate::tls;
+
+mod unix;
+
+use unix::SocketFile;
 
 /// The time for a handshake, and for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -63,26 +61,6 @@ pub struct Hold(
 /// A client that is being served.
 type Client = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The file of a Unix socket, which is removed with this value.
-pub struct SocketFile {
-    path: PathBuf,
-    /// Its device and inode: another service may have replaced the file.
-    identity: (u64, u64),
-}
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        if identity(&self.path).is_ok_and(|now| now == self.identity) {
-            // The next service replaces a file that stays.
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-fn identity(path: &Path) -> io::Result<(u64, u64)> {
-    fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
-}
-
 impl Door {
     /// Opens a place as the options state.
     ///
@@ -90,7 +68,9 @@ impl Door {
     /// The place is taken, or it would let clients in without TLS.
     pub async fn open(place: &Place, options: &Options) -> Result<Self> {
         let address = match place {
-            Place::Unix(path) => return unix(path, options.socket_mode),
+            Place::Unix(path) => {
+                return unix::open(path, options.socket_mode).map(|(listener, file)| Self::Unix(listener, file));
+            }
             Place::Tcp(address) => address,
         };
         let is_plain = options.insecure_loopback && address.ip().is_loopback();
@@ -189,22 +169,4 @@ pub fn tcp(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
-}
-
-/// Makes a socket; its file has this mode from its first moment on.
-fn unix(path: &Path, mode: u32) -> Result<Door> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
-        fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
-        fs::set_permissions(folder, Permissions::from_mode(0o700))?;
-    }
-    if path.exists() {
-        ensure!(UnixStream::connect(path).is_err(), "{}: another service listens there", path.display());
-        fs::remove_file(path).with_context(|| format!("{} cannot be replaced", path.display()))?;
-    }
-    let before = umask(Mode::from_raw_mode(0o777 & !mode));
-    let listener = UnixListener::bind(path);
-    umask(before);
-    let made = listener.and_then(|listener| Ok((listener, identity(path)?)));
-    let (listener, identity) = made.with_context(|| format!("{} cannot be made", path.display()))?;
-    Ok(Door::Unix(listener, SocketFile { path: path.to_owned(), identity }))
 }

@@ -2,11 +2,11 @@
 //! One test per boot: `cargo test --package e2e --test boots`, after `scripts/build.sh`. A part of a name chooses
 //! tests. Those of the long suite have names `long::…`, and run with `--ignored`.
 
-use std::env;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use e2e::place::{Emulator, Kernel, has_grub, has_kexec, has_nbdkit, has_perf, uefi};
+use lab::checks::is_strict;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 mod access;
@@ -160,8 +160,7 @@ fn nothing_of_the_long_suite_is_left_out() -> anyhow::Result<()> {
 }
 
 fn is_empty_where_that_is_strict(left_out: &[&str]) -> anyhow::Result<()> {
-    let is_strict = env::var_os("STRICT").is_some_and(|value| value == "1");
-    anyhow::ensure!(!is_strict || left_out.is_empty(), "{left_out:#?}");
+    anyhow::ensure!(!is_strict() || left_out.is_empty(), "{left_out:#?}");
     Ok(())
 }
 

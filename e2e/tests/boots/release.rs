@@ -17,6 +17,7 @@ use e2e::place::built;
 use e2e::recipe::Recipe;
 use e2e::relay::{self, RELAY};
 use e2e::tool::PLAYS_TOOL;
+use lab::checks::is_strict;
 use lab::{Machine, Process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -91,7 +92,7 @@ fn released() -> Result<Option<PathBuf>> {
     let root = workspace()?;
     let output = Command::new(root.join("scripts/release.sh")).arg(RELEASE).output()?;
     if output.status.code() == Some(NO_COMMIT) {
-        ensure!(env::var_os("STRICT").is_none(), "{}", String::from_utf8_lossy(&output.stderr));
+        ensure!(!is_strict(), "{}", String::from_utf8_lossy(&output.stderr));
         eprint!("left out: {}", String::from_utf8_lossy(&output.stderr));
         return Ok(None);
     }

@@ -4,7 +4,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::{is_possible, rendered, report, root, texts};
+use lab::checks::is_possible;
+
+use crate::{rendered, root, texts};
 
 /// Opens in one browser each page in a frame of the dark scheme, and in a narrow one of the light scheme.
 const VISIT: &str = include_str!("visit.html");
@@ -36,9 +38,8 @@ fn pages_are_fit_for_people_with_disabilities_in_both_schemes_and_on_narrow_scre
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(browser) = lab::browser::installed().filter(|browser| lab::browser::runs(browser, folder.path())) else {
-        return report("no Chromium runs here: the guide's site is not checked in a browser");
-    };
+    let unchecked = "the guide's site is not checked in a browser";
+    let Some(browser) = lab::browser::that_runs(folder.path(), unchecked) else { return };
     // From here on whatever is missing is the site's fault, or its script's.
     prepare(&site, &axe, folder.path());
     let document = lab::browser::visit(&browser, folder.path(), "visit.html").expect("the pages are shown");

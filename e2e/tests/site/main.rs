@@ -5,12 +5,12 @@
 
 use std::env;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
 use baton::paths::workspace;
+use lab::checks::is_possible;
 use tempfile::TempDir;
 
 mod browser;
@@ -35,21 +35,6 @@ fn root() -> PathBuf {
 /// A folder of what is rendered: `site` or `man`.
 fn rendered(part: &str) -> Option<PathBuf> {
     RENDERED.as_ref().map(|folder| folder.path().join(part))
-}
-
-/// Returns whether a check can run; with `STRICT=1` it has to.
-fn is_possible(is_possible: bool, what: &str) -> bool {
-    let is_strict = env::var_os("STRICT").is_some_and(|value| value == "1");
-    assert!(is_possible || !is_strict, "{what}; run scripts/setup.sh test");
-    if !is_possible {
-        report(what);
-    }
-    is_possible
-}
-
-/// Prints what is left out, past the test harness's capture: the person who runs the tests is to know.
-fn report(what: &str) {
-    let _ = writeln!(std::io::stderr(), "test: {what}");
 }
 
 /// Returns whether a program is in the path; what is left out without it is reported.

@@ -2,19 +2,19 @@
 //! The service's page in a real browser: a script does in a frame around it what a person would, and reports what it
 //! sees. Between the two is a proxy, which permits the frame and serves the script; all else is the service's.
 
-use std::env;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use lab::checks::is_possible;
+
 use super::common::Running;
 
-/// A browser on a crowded machine may take long; one that takes longer cannot run here.
+/// A browser on a crowded machine may take long.
 const START_LIMIT: Duration = Duration::from_secs(90);
 const LIMIT: Duration = Duration::from_secs(120);
 /// A page with which a browser shows that it runs at all, and then visits the service.
@@ -104,38 +104,11 @@ fn forward(mut client: TcpStream, service: SocketAddr, head: &str, body: &[u8], 
     }
 }
 
-/// A browser that is ended with the test.
-struct Browser(Child);
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn open(browser: &Path, folder: &Path, address: SocketAddr) -> Option<Browser> {
-    let mut command = Command::new(browser);
-    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,1000"]);
-    // With it the browser stays when the page is loaded.
-    command.arg("--remote-debugging-port=0").arg(format!("--user-data-dir={}", folder.join("profile").display()));
-    command.arg(format!("http://{address}/visit"));
-    command.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null()).spawn().ok().map(Browser)
-}
-
-/// Returns whether the page is checked by axe-core; with `STRICT=1` it has to be.
-fn has_axe() -> bool {
-    let is_here = Path::new(AXE).is_file();
-    let is_strict = env::var_os("STRICT").is_some_and(|value| value == "1");
-    assert!(is_here || !is_strict, "no axe-core at target/axe-core; run scripts/setup.sh test");
-    if !is_here {
-        let _ = writeln!(std::io::stderr(), "test: no axe-core here: it does not check the service's page");
-    }
-    is_here
-}
-
 #[test]
 fn a_person_sees_and_operates_hosts_in_a_browser() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let unchecked = "the service's page is not checked in a browser";
+    let Some(browser) = lab::browser::that_runs(folder.path(), unchecked) else { return };
     let running = Running::start();
     {
         let mut state = running.host.state.lock().expect("state");
@@ -143,15 +116,9 @@ fn a_person_sees_and_operates_hosts_in_a_browser() {
         state.output.push(("web", [&b"x\r\n".repeat(2500), CONSOLE].concat()));
     }
     let (address, seen) = proxy(running.address);
-    let opened = lab::browser::installed().and_then(|browser| open(&browser, running.folder.path(), address));
-    let runs = opened.is_some() && seen.recv_timeout(START_LIMIT).is_ok_and(|report| report == "running");
-    if !runs {
-        // Past the test harness's capture: the person who runs the tests is to know.
-        let _ =
-            writeln!(std::io::stderr(), "test: no Chromium runs here: the service's page is not checked in a browser");
-        return;
-    }
-    let axe = has_axe();
+    let _open = lab::browser::Open::at(&browser, folder.path(), &format!("http://{address}/visit")).expect("a browser");
+    assert_eq!(seen.recv_timeout(START_LIMIT).as_deref(), Ok("running"), "the browser that runs here opens no page");
+    let axe = is_possible(Path::new(AXE).is_file(), "no axe-core here: it does not check the service's page");
     // From here on anything missing is the fault of the page or its script.
     let expected = "errors: none\n\
                     who: this machine: role update\n\

@@ -28,7 +28,7 @@ async function visit() {
   const picture = hour(d).querySelector("svg"), table = hour(d).querySelector("table");
   const names = picture.getAttribute("aria-labelledby").split(" ").map(id => d.getElementById(id).textContent);
   seen.push(`hour: ${hour(d).querySelector("figcaption").textContent}; ${names[0]}; ${/at most 0.25; on average/.test(names[1])
-    && /^M[\d.]+,92/.test(picture.querySelector("path").getAttribute("d"))}; ${table.caption.textContent}: ${
+    && /,92(\.0)?$/.test(picture.querySelector("path").getAttribute("d"))}; ${table.caption.textContent}: ${
     [...table.tBodies[0].rows].at(-1).cells[2].textContent}`);
   await until("an event", d => d.querySelector("#events li"));
   seen.push(`events: ${[...d.querySelectorAll("#events li")].map(li => li.textContent.trim()).join(" | ")}`);
