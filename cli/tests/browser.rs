@@ -7,7 +7,7 @@ use std::fs;
 use baton::profile::{Stack, Stacks, draw};
 use baton::timeline::{Picture, Run, Span, Track, page};
 
-/// What is left out without a browser.
+/// The line for a machine without a browser.
 const UNCHECKED: &str = "the tool's pages are not checked in a browser";
 /// Script of the visitor at the browser. Each line of its output is a key and a value.
 const VISITOR: &str = include_str!("browser/visitor.js");

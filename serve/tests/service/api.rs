@@ -288,6 +288,9 @@ fn a_client_that_reads_nothing_keeps_no_other_one_waiting() {
         assert_eq!(running.post("/api/v1/hosts/rack1/guests/web/stop", b"").status, 200);
         assert_eq!(running.post("/api/v1/hosts/rack1/guests/web/start", b"").status, 200);
     }
-    let events = running.get("/api/v1/hosts/rack1/events").json();
-    assert_eq!(events.as_array().map(Vec::len), Some(101));
+    // The host sends an event after the answer to the order.
+    running.until("every event", |running| {
+        let events = running.get("/api/v1/hosts/rack1/events").json();
+        events.as_array().map(Vec::len) == Some(101)
+    });
 }
