@@ -172,7 +172,11 @@ impl<'o> Report<'o> {
 
     /// Leaves the goal called `id` out: this machine, or this run, has not the means to measure it.
     pub fn leave_out(&mut self, id: &str) -> Result<()> {
-        self.left_out.push(self.goal_called(id)?);
+        let goal = self.goal_called(id)?;
+        self.left_out.push(goal);
+        if self.style == Style::Json {
+            self.line(&LeftOutLine { bench: self.bench.name, goal: goal.id, is_left_out: true })?;
+        }
         Ok(())
     }
 
@@ -232,6 +236,14 @@ struct GoalLine<'a> {
     value: Number,
     unit: &'a str,
     modelled: bool,
+}
+
+#[derive(Serialize)]
+struct LeftOutLine<'a> {
+    bench: &'a str,
+    goal: &'a str,
+    #[serde(rename = "left_out")]
+    is_left_out: bool,
 }
 
 /// A number to three decimals; a whole one is written without any.

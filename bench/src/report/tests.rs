@@ -94,4 +94,6 @@ fn a_goal_that_is_left_out_is_not_missed() {
         assert!(report.leave_out("other").is_err());
     });
     assert!(is_met && text.contains("left out"), "{text}");
+    let (text, _) = printed(Style::Json, |report| report.leave_out("gain").expect("known"));
+    assert!(text.contains(r#""goal":"gain","left_out":true"#), "{text}");
 }

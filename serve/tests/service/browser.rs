@@ -125,7 +125,8 @@ fn a_person_sees_and_operates_hosts_in_a_browser() {
                     hosts: rack1 connected, rack2 unreachable\n\
                     guests: web running [stop reset pause console], db stopped [start console]\n\
                     cpu: 0 online 12.5 %\n\
-                    hour: web: now 0.25 CPUs, at most 0.25; CPU time of web over the last hour; true; \
+                    hour: web: now 0.25 CPUs, at most 0.25; CPU time of web over the last hour; \
+                    now 0.25 CPUs, at most 0.25; 92.0; \
                     web, in CPUs, by five minutes: 0.25\n\
                     events: 0.000 s  host-ready\n\
                     axe, guests and the last hour: AXE\n\

@@ -4,7 +4,7 @@ const seen = [], wait = ms => new Promise(resolve => setTimeout(resolve, ms));
 const page = document.querySelector("iframe");
 const errors = [];
 async function until(what, is) {
-  for (let turn = 0; turn < 400; turn++) {
+  for (let turn = 0; turn < 2400; turn++) {
     try { const value = is(page.contentDocument); if (value) return value; } catch (error) { void error; }
     await wait(25);
   }
@@ -27,8 +27,8 @@ async function visit() {
   await until("the last hour", d => /now 0.25/.test(hour(d)?.querySelector("figcaption").textContent));
   const picture = hour(d).querySelector("svg"), table = hour(d).querySelector("table");
   const names = picture.getAttribute("aria-labelledby").split(" ").map(id => d.getElementById(id).textContent);
-  seen.push(`hour: ${hour(d).querySelector("figcaption").textContent}; ${names[0]}; ${/at most 0.25; on average/.test(names[1])
-    && /,92(\.0)?$/.test(picture.querySelector("path").getAttribute("d"))}; ${table.caption.textContent}: ${
+  seen.push(`hour: ${hour(d).querySelector("figcaption").textContent}; ${names[0]}; ${
+    names[1].split("; on average")[0]}; ${picture.querySelector("path").getAttribute("d").match(/,([\d.]+)(h1)?$/)?.[1]}; ${table.caption.textContent}: ${
     [...table.tBodies[0].rows].at(-1).cells[2].textContent}`);
   await until("an event", d => d.querySelector("#events li"));
   seen.push(`events: ${[...d.querySelectorAll("#events li")].map(li => li.textContent.trim()).join(" | ")}`);
