@@ -264,3 +264,35 @@ fn every_link_leads_to_a_file_and_a_heading_that_exist() {
         }
     }
 }
+
+/// Cells of the first row in a document's tables whose first cell begins so.
+fn row(document: &str, beginning: &str) -> Vec<String> {
+    let text = read(document);
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+    let mut rows = rows.map(|row| row.split(" | ").map(|cell| cell.trim().to_owned()).collect::<Vec<_>>());
+    rows.find(|cells| cells[0].starts_with(beginning)).unwrap_or_else(|| panic!("{document}: no row {beginning:?}"))
+}
+
+#[test]
+fn figures_of_exits_and_switches_are_the_same_in_all_documents() {
+    const BENCH: &str = "docs/bench.md";
+    const EXITS: &str = "docs/architecture/exits.md";
+    let stated = [
+        ("`cpuid`", EXITS, "CPUID"),
+        ("`port`", EXITS, "write of a port"),
+        ("`msr`", EXITS, "RDMSR"),
+        ("`port_in`", EXITS, "read of COM1"),
+        ("`self_ipi`", EXITS, "self-IPI"),
+        ("`mmio`", EXITS, "MMIO read"),
+        ("`hlt_wake`", EXITS, "from a timer's deadline"),
+        ("`cpuid`", "README.md", "CPUID"),
+        ("`port`", "README.md", "write of a port"),
+        ("`mmio`", "README.md", "read of a register of the I/O APIC"),
+        ("`self_ipi`", "README.md", "self-IPI"),
+        ("`vcpu_switch`", "README.md", "a switch between two vCPUs"),
+    ];
+    let number = |cell: &str| cell.trim_end_matches(" instructions").to_owned();
+    for (measured, document, name) in stated {
+        assert_eq!(number(&row(document, name)[1]), number(&row(BENCH, measured)[1]), "{document}: {name}");
+    }
+}

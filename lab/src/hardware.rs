@@ -31,6 +31,7 @@ const PRIVATE_QUEUES: u32 = 8;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hardware {
     iommu: Iommu,
+    passes_interrupts: bool,
     devices: Vec<OsString>,
 }
 
@@ -54,7 +55,12 @@ impl Hardware {
                 Device::Edu => ["-device".into(), format!("edu,{place},dma_mask={:#x}", u64::MAX).into()].into(),
             });
         }
-        Ok(Self { iommu, devices: arguments })
+        Ok(Self { iommu, passes_interrupts: false, devices: arguments })
+    }
+
+    /// The same with an IOMMU that translates transfers, but lets every interrupt through.
+    pub fn without_remapping(self) -> Self {
+        Self { passes_interrupts: true, ..self }
     }
 
     /// Returns whether the machine has an IOMMU.
@@ -66,12 +72,14 @@ impl Hardware {
     /// are not translated. `pt=off`: with `on`, the default, QEMU 10's AMD-Vi translates no transfer at all, whatever
     /// its tables hold (hw/i386/amd_iommu.c, `amdvi_host_dma_iommu`).
     pub fn arguments(&self) -> Vec<OsString> {
-        let iommu: &[&str] = match self.iommu {
-            Iommu::None => &[],
-            Iommu::Amd => &["-device", "amd-iommu,intremap=on,pt=off"],
-            Iommu::Intel => &["-device", "intel-iommu,intremap=on,aw-bits=48"],
+        let remaps = if self.passes_interrupts { "off" } else { "on" };
+        let iommu = match self.iommu {
+            Iommu::None => None,
+            Iommu::Amd => Some(format!("amd-iommu,intremap={remaps},pt=off")),
+            Iommu::Intel => Some(format!("intel-iommu,intremap={remaps},aw-bits=48")),
         };
-        iommu.iter().map(OsString::from).chain(self.devices.iter().cloned()).collect()
+        let iommu = iommu.into_iter().flat_map(|iommu| ["-device".into(), iommu.into()]);
+        iommu.chain(self.devices.iter().cloned()).collect()
     }
 }
 

@@ -29,6 +29,8 @@ fn the_iommu_comes_before_the_devices_that_it_translates() {
     let amd = place(Iommu::Amd).expect("possible");
     let on_bus_0 = "-device edu,bus=pcie.0,addr=0x2,dma_mask=0xffffffffffffffff";
     assert_eq!(words(&amd), format!("-device amd-iommu,intremap=on,pt=off {on_bus_0}"));
+    let passing = amd.without_remapping();
+    assert_eq!(words(&passing), format!("-device amd-iommu,intremap=off,pt=off {on_bus_0}"));
     let intel = place(Iommu::Intel).expect("possible");
     assert_eq!(words(&intel), format!("-device intel-iommu,intremap=on,aw-bits=48 {edu}"));
 }
