@@ -6,7 +6,7 @@
 # failure.
 #
 # Two lanes run beside each other: cargo's checks and tests on the host, and the bare-metal builds, which hold no lock
-# of cargo's in common. Boots come last and alone: they use the machine's cores two at a time.
+# of cargo's in common. Boots come last and alone: one for each core, and one more while cores idle.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

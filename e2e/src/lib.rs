@@ -17,6 +17,7 @@
 //! | [`tool`] | the tool, as a program |
 //! | [`serial`] | a host at a serial port of this machine, and a terminal server |
 //! | [`old_image`] | images with notes that claim less than the images support |
+//! | [`lanes`] | emulators at a time |
 //! | [`relay`] | a host's control line, shared by the tools of several releases |
 //!
 //! The tests are in `tests/boots`: one boot each. A boot may take [`host::BOOT_LIMIT`]; then, and when its test ends,
@@ -32,6 +33,7 @@ pub mod frames;
 pub mod gdb;
 pub mod host;
 pub mod keyboard;
+pub mod lanes;
 pub mod old_image;
 pub mod place;
 pub mod recipe;

@@ -5,6 +5,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
+use e2e::lanes;
 use e2e::place::{Emulator, Kernel, has_grub, has_kexec, has_nbdkit, has_perf, uefi};
 use lab::checks::is_strict;
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -78,9 +79,6 @@ const MACHINE_RULES: &[Rule] =
 const LONG_MACHINE_RULES: &[Rule] =
     &[("nothing_of_the_long_suite_is_left_out_where_that_is_strict", nothing_of_the_long_suite_is_left_out)];
 
-/// Emulators that run at a time: each has at least two threads that work.
-const EMULATORS_AT_A_TIME: usize = 2;
-
 /// Parts of the names of boots that take longest: they begin first, so that no core waits for one of them at the end.
 const LONGEST: [&str; 10] = [
     "stress::",
@@ -100,10 +98,11 @@ fn main() -> ExitCode {
         return status;
     }
     let mut arguments = Arguments::from_args();
-    arguments.test_threads = arguments.test_threads.or(Some(EMULATORS_AT_A_TIME));
+    let is_long = arguments.ignored || arguments.include_ignored;
+    // The long suite has tests of timing, which one emulator more than there are cores would disturb.
+    arguments.test_threads = arguments.test_threads.or(Some(lanes::usual() + usize::from(!is_long)));
     if !arguments.list {
-        let of_the_long_suite =
-            if arguments.ignored || arguments.include_ignored { left_out_of_the_long_suite() } else { Vec::new() };
+        let of_the_long_suite = if is_long { left_out_of_the_long_suite() } else { Vec::new() };
         left_out().into_iter().chain(of_the_long_suite).for_each(|what| println!("left out: {what}"));
     }
     let mut trials: Vec<Trial> = trials().into_iter().chain(long_tests()).collect();
@@ -318,6 +317,7 @@ fn long_test(group: &str, name: &str, rule: impl FnOnce() -> anyhow::Result<()> 
 fn trial(group: &str, name: &str, rule: impl FnOnce() -> anyhow::Result<()> + Send + 'static) -> Trial {
     let name = format!("{group}::{name}");
     Trial::test(name.clone(), move || {
+        let _lane = lanes::enter();
         let begin = Instant::now();
         let result = rule();
         report::note_time(&name, begin.elapsed());
