@@ -144,8 +144,8 @@ fn directly(context: &Context, iommu: Iommu) -> Result<[f64; 2]> {
     let initrd = folder.path().join("initrd");
     fs::write(&initrd, [fs::read(context.made("target/guests/initramfs.cpio")?)?, drivers(&kernel)?].concat())?;
     let hardware = Hardware::place(iommu, &disk(), &context.qemu, folder.path())?;
-    // Where QEMU's AMD-Vi remaps interrupts, none of the I/O APIC reaches stock Linux: neither the serial port's, without
-    // which the agent's lines stay in the machine, nor the 8254's.
+    // Where QEMU's AMD-Vi remaps interrupts, none of the I/O APIC reaches stock Linux: neither the serial port's,
+    // without which the agent's lines stay in the machine, nor the 8254's.
     let hardware = if iommu == Iommu::Amd { hardware.without_remapping() } else { hardware };
     let mut command = direct::command(context, 1, &format!("{}M", GUEST_MEMORY.bytes >> 20));
     command.args(hardware.arguments()).arg("-kernel").arg(kernel).arg("-initrd").arg(initrd);
