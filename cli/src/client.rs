@@ -66,6 +66,8 @@ pub struct Client {
     subscription: Subscription,
     last_heard: Instant,
     patience: Patience,
+    /// Pieces of files are packed.
+    packs: bool,
     /// The key that requests are signed with.
     signing: Option<Signing>,
 }
@@ -96,6 +98,7 @@ impl Client {
             subscription: Subscription::default(),
             last_heard: Instant::now(),
             patience: Patience::default(),
+            packs: true,
             signing: None,
         }
     }

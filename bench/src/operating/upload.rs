@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An image on a serial line. The tool's own client sends it to a host in the lab, as it does over a line of 115,200
-//! baud, and all bytes that it writes are counted. The time is modelled from them: ten bits a byte. It is not waited
-//! for, since the sender's direction is never idle on a real line: eight pieces are under way.
+//! An image on a serial line. The tool's own client sends it to a host in the lab, as it is and packed, and all bytes
+//! that it writes are counted. The time is modelled from them: ten bits a byte. It is not waited for, since the sender's
+//! direction is never idle on a real line: eight pieces are under way.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -32,8 +32,8 @@ pub(super) fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     host.wait(context.timeout, "the host's first answer", |what| matches!(what, What::Ready).then_some(()))?;
     let socket = host.lab.dir().control_socket();
     let mut packed = 0.0;
-    for (variant, baud) in [("as it is", None), ("packed", Some(BAUD))] {
-        let bytes = sent(UnixStream::connect(&socket)?, baud, &file)?;
+    for (variant, packs) in [("as it is", false), ("packed", true)] {
+        let bytes = sent(UnixStream::connect(&socket)?, packs, &file)?;
         report.figure(Figure::measured(variant, "bytes_on_the_line", "bytes", [bytes as f64]))?;
         let seconds = bytes as f64 * BITS_PER_BYTE / f64::from(BAUD) / (file.len() as f64 / f64::from(1 << 20));
         packed = report.figure(Figure::modelled(variant, "upload_s_per_mib", "s", [seconds]))?;
@@ -42,7 +42,7 @@ pub(super) fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
 }
 
 /// Sends the file, and returns the bytes that the client has written.
-fn sent(broker: UnixStream, baud: Option<u32>, file: &[u8]) -> Result<u64> {
+fn sent(broker: UnixStream, packs: bool, file: &[u8]) -> Result<u64> {
     let (ours, theirs) = UnixStream::pair()?;
     let counted = Arc::new(AtomicU64::new(0));
     let (count, mut from, mut to) = (counted.clone(), theirs.try_clone()?, broker.try_clone()?);
@@ -57,11 +57,10 @@ fn sent(broker: UnixStream, baud: Option<u32>, file: &[u8]) -> Result<u64> {
     });
     let (mut back, mut answers) = (broker, theirs);
     thread::spawn(move || std::io::copy(&mut back, &mut answers));
-    let line = Line::over(ours);
-    let mut client = Client::on(match baud {
-        Some(baud) => line.with_baud(baud),
-        None => line,
-    });
+    let mut client = Client::on(Line::over(ours));
+    if !packs {
+        client.pack_nothing();
+    }
     client.upload(UploadKind::Image, file, |_| {})?;
     let bytes = counted.load(Ordering::Relaxed);
     client.order(RequestBody::UploadDrop)?;

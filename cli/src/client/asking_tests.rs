@@ -20,7 +20,6 @@ use wire::{
 
 use super::asking::Patience;
 use super::{Client, MAX_WAITING, NoAnswer, Unclear};
-use crate::connection::Line;
 use crate::testing::host_info;
 
 /// The data that the host has received of its operator.
@@ -29,6 +28,8 @@ struct Kept {
     file: Vec<u8>,
     expected: Vec<u8>,
     starts: u32,
+    /// The host knows no packed pieces.
+    is_old: bool,
 }
 
 /// The noise of the line, either way.
@@ -61,12 +62,19 @@ impl FakeHost {
             for byte in bytes {
                 match self.decoder.push_byte(byte) {
                     None => {}
+                    Some(Ok(Frame::Request(request))) if self.is_unknown(&request.body) => {
+                        self.refuse("an unknown request".to_owned());
+                    }
                     Some(Ok(Frame::Request(request))) => self.answer(request),
                     Some(Ok(_)) => self.refuse("a host takes requests only".to_owned()),
                     Some(Err(error)) => self.refuse(error.to_string()),
                 }
             }
         }
+    }
+
+    fn is_unknown(&self, body: &RequestBody) -> bool {
+        matches!(body, RequestBody::UploadPacked { .. }) && self.kept.lock().expect("kept").is_old
     }
 
     /// Returns the bytes that arrive when these are sent.
@@ -157,10 +165,6 @@ fn client(noise: Noise, seed: u8, loses: fn(&RequestBody) -> bool) -> (Client, A
     (client, kept)
 }
 
-fn pair() -> (UnixStream, UnixStream) {
-    UnixStream::pair().expect("a pair")
-}
-
 fn quiet() -> Noise {
     Noise::default()
 }
@@ -184,6 +188,16 @@ fn an_order_whose_answer_is_lost_is_not_repeated_and_the_error_states_that() {
     // The host has read the order before the question, however late.
     assert_eq!(client.info().expect("the client goes on"), host_info());
     assert_eq!(kept.lock().expect("kept").starts, 1);
+}
+
+#[test]
+fn a_host_that_knows_no_packed_pieces_gets_a_file_as_it_is() {
+    let (mut client, kept) = client(quiet(), 0, |_| false);
+    client.patience = Patience { piece: Duration::from_secs(1), ..client.patience };
+    let file = vec![7; 100_000];
+    *kept.lock().expect("kept") = Kept { expected: file.clone(), is_old: true, ..Kept::default() };
+    client.upload(UploadKind::Image, &file, |_| {}).expect("sent");
+    assert!(kept.lock().expect("kept").file == file);
 }
 
 #[test]
@@ -282,15 +296,12 @@ proptest! {
 
     #[test]
     fn a_file_arrives_whole_over_a_noisy_line(
-        lost in 0..2u32, garbled in 0..2u32, seed: u8, size in 0..12_000usize, is_slow: bool,
+        lost in 0..2u32, garbled in 0..2u32, seed: u8, size in 0..12_000usize, packs: bool,
     ) {
         let file: Vec<u8> = (0..size).map(|at| (at * 7 + at / 251) as u8).collect();
         let noise = Noise { lost, garbled, ..quiet() };
         let (mut client, kept) = client(noise, seed, |_| false);
-        if is_slow {
-            // Pieces are packed, and the line is fast enough for the test.
-            client.line = std::mem::replace(&mut client.line, Line::over(pair().0)).with_baud(u32::MAX);
-        }
+        client.packs = packs;
         kept.lock().expect("kept").expected = file.clone();
         client.upload(UploadKind::Image, &file, |_| {}).map_err(|error| TestCaseError::fail(format!("{error:#}")))?;
         prop_assert!(kept.lock().expect("kept").file == file);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sending a file to a host: several pieces at once, so that the line never waits for an answer. When some are lost,
-//! the tool goes on from the place that the host names, with smaller pieces: less is lost with the next one. On a slow
-//! line pieces are packed.
+//! the tool goes on from the place that the host names, with smaller pieces: less is lost with the next one. Pieces are
+//! packed, since every line to a host is a serial one at its end.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -21,6 +21,11 @@ const MAX_TRIES: u32 = 16;
 const MIN_PIECE_BYTES: usize = 250;
 
 impl Client {
+    /// Files are sent as they are from here on.
+    pub fn pack_nothing(&mut self) {
+        self.packs = false;
+    }
+
     /// Sends a file; `progress` is called with the number of bytes that have arrived.
     pub fn upload(&mut self, kind: UploadKind, file: &[u8], mut progress: impl FnMut(u64)) -> Result<()> {
         let mut hash = Sha256::new(Portable);
@@ -30,7 +35,10 @@ impl Client {
         let mut there = self.received(begin.clone())?;
         while there < file.len() as u64 {
             progress(there);
-            tries = if self.send_from(there, file, piece_bytes, &mut progress)? > there { 0 } else { tries + 1 };
+            // A host that is older than packed pieces takes none: every other attempt sends them as they are.
+            let packs = self.packs && tries % 2 == 0;
+            let place = self.send_from(there, file, (piece_bytes, packs), &mut progress)?;
+            tries = if place > there { 0 } else { tries + 1 };
             ensure!(tries < MAX_TRIES, "the host takes no more of the file after {there} bytes; see its log");
             piece_bytes = (piece_bytes / 2).max(MIN_PIECE_BYTES);
             there = self.received(begin.clone())?;
@@ -47,14 +55,20 @@ impl Client {
     }
 
     /// Sends pieces from a place on until all have arrived or one is lost; returns how many bytes have arrived.
-    fn send_from(&mut self, from: u64, file: &[u8], piece: usize, progress: &mut impl FnMut(u64)) -> Result<u64> {
+    fn send_from(
+        &mut self,
+        from: u64,
+        file: &[u8],
+        (piece, packs): (usize, bool),
+        progress: &mut impl FnMut(u64),
+    ) -> Result<u64> {
         let (mut sent, mut there) = (from, from);
         // The unanswered pieces, by number and end.
         let mut pending: VecDeque<(u32, u64)> = VecDeque::new();
         let timeout = self.patience(self.patience.piece, WINDOW * MAX_FRAME_BYTES);
         while there < file.len() as u64 {
             while pending.len() < WINDOW && sent < file.len() as u64 {
-                let (body, end) = next_piece(file, sent, piece, self.line.is_slow());
+                let (body, end) = next_piece(file, sent, piece, packs);
                 sent = end;
                 pending.push_back((self.send(body)?, sent));
             }
@@ -82,10 +96,10 @@ impl Client {
     }
 }
 
-/// Returns the piece at `offset`, of at most so many bytes on the line, and its end: packed where the line is slow and
-/// that is less.
-fn next_piece(file: &[u8], offset: u64, most: usize, is_slow: bool) -> (RequestBody, u64) {
-    let packed = is_slow.then(|| packing::pack(file, offset as usize, most.min(MAX_PACKED_BYTES))).flatten();
+/// Returns the piece at `offset`, of at most so many bytes on the line, and its end: packed if it may be and that is
+/// less.
+fn next_piece(file: &[u8], offset: u64, most: usize, packs: bool) -> (RequestBody, u64) {
+    let packed = packs.then(|| packing::pack(file, offset as usize, most.min(MAX_PACKED_BYTES))).flatten();
     if let Some(packing::Piece { bytes, packed }) = packed {
         return (RequestBody::UploadPacked { offset, bytes: bytes as u32, packed }, offset + bytes as u64);
     }

@@ -55,11 +55,6 @@ impl Line {
         Self { keeper: Some(Box::new(keeper)), ..self }
     }
 
-    /// Returns whether some part of it is a serial line.
-    pub fn is_slow(&self) -> bool {
-        self.baud.is_some()
-    }
-
     /// Returns how long the line takes for so many bytes.
     pub fn time_of(&self, bytes: usize) -> Duration {
         let Some(baud) = self.baud else { return Duration::ZERO };
