@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An image on a serial line. The tool's own client sends it to a host in the lab, as it is and packed, and all bytes
-//! that it writes are counted. The time is modelled from them: ten bits a byte. It is not waited for, since the sender's
-//! direction is never idle on a real line: eight pieces are under way.
+//! that it writes are counted. The time is modelled from them: ten bits a byte. It is not waited for, since the
+//! sender's direction is never idle on a real line: eight pieces are under way.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
