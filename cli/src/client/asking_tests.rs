@@ -28,8 +28,6 @@ struct Kept {
     file: Vec<u8>,
     expected: Vec<u8>,
     starts: u32,
-    /// The host knows no packed pieces.
-    is_old: bool,
 }
 
 /// The noise of the line, either way.
@@ -62,19 +60,12 @@ impl FakeHost {
             for byte in bytes {
                 match self.decoder.push_byte(byte) {
                     None => {}
-                    Some(Ok(Frame::Request(request))) if self.is_unknown(&request.body) => {
-                        self.refuse("an unknown request".to_owned());
-                    }
                     Some(Ok(Frame::Request(request))) => self.answer(request),
                     Some(Ok(_)) => self.refuse("a host takes requests only".to_owned()),
                     Some(Err(error)) => self.refuse(error.to_string()),
                 }
             }
         }
-    }
-
-    fn is_unknown(&self, body: &RequestBody) -> bool {
-        matches!(body, RequestBody::UploadPacked { .. }) && self.kept.lock().expect("kept").is_old
     }
 
     /// Returns the bytes that arrive when these are sent.
@@ -188,16 +179,6 @@ fn an_order_whose_answer_is_lost_is_not_repeated_and_the_error_states_that() {
     // The host has read the order before the question, however late.
     assert_eq!(client.info().expect("the client goes on"), host_info());
     assert_eq!(kept.lock().expect("kept").starts, 1);
-}
-
-#[test]
-fn a_host_that_knows_no_packed_pieces_gets_a_file_as_it_is() {
-    let (mut client, kept) = client(quiet(), 0, |_| false);
-    client.patience = Patience { piece: Duration::from_secs(1), ..client.patience };
-    let file = vec![7; 100_000];
-    *kept.lock().expect("kept") = Kept { expected: file.clone(), is_old: true, ..Kept::default() };
-    client.upload(UploadKind::Image, &file, |_| {}).expect("sent");
-    assert!(kept.lock().expect("kept").file == file);
 }
 
 #[test]

@@ -35,10 +35,7 @@ impl Client {
         let mut there = self.received(begin.clone())?;
         while there < file.len() as u64 {
             progress(there);
-            // A host that is older than packed pieces takes none: every other attempt sends them as they are.
-            let packs = self.packs && tries % 2 == 0;
-            let place = self.send_from(there, file, (piece_bytes, packs), &mut progress)?;
-            tries = if place > there { 0 } else { tries + 1 };
+            tries = if self.send_from(there, file, piece_bytes, &mut progress)? > there { 0 } else { tries + 1 };
             ensure!(tries < MAX_TRIES, "the host takes no more of the file after {there} bytes; see its log");
             piece_bytes = (piece_bytes / 2).max(MIN_PIECE_BYTES);
             there = self.received(begin.clone())?;
@@ -55,20 +52,14 @@ impl Client {
     }
 
     /// Sends pieces from a place on until all have arrived or one is lost; returns how many bytes have arrived.
-    fn send_from(
-        &mut self,
-        from: u64,
-        file: &[u8],
-        (piece, packs): (usize, bool),
-        progress: &mut impl FnMut(u64),
-    ) -> Result<u64> {
+    fn send_from(&mut self, from: u64, file: &[u8], piece: usize, progress: &mut impl FnMut(u64)) -> Result<u64> {
         let (mut sent, mut there) = (from, from);
         // The unanswered pieces, by number and end.
         let mut pending: VecDeque<(u32, u64)> = VecDeque::new();
         let timeout = self.patience(self.patience.piece, WINDOW * MAX_FRAME_BYTES);
         while there < file.len() as u64 {
             while pending.len() < WINDOW && sent < file.len() as u64 {
-                let (body, end) = next_piece(file, sent, piece, packs);
+                let (body, end) = next_piece(file, sent, piece, self.packs);
                 sent = end;
                 pending.push_back((self.send(body)?, sent));
             }

@@ -63,7 +63,7 @@ fn listener(path: &Path, mode: u32) -> io::Result<Listener> {
     // Linux gives the file the socket's own mode, less the umask.
     fchmod(&socket, Mode::from_raw_mode(mode))?;
     bind(&socket, &SocketAddrUnix::new(path)?)?;
-    // Rights that the umask took.
+    // The umask may have taken rights from it.
     fs::set_permissions(path, Permissions::from_mode(mode))?;
     listen(&socket, BACKLOG.cast_signed())?;
     Ok(socket.into())

@@ -27,9 +27,11 @@ async function visit() {
   await until("the last hour", d => /now 0.25/.test(hour(d)?.querySelector("figcaption").textContent));
   const picture = hour(d).querySelector("svg"), table = hour(d).querySelector("table");
   const names = picture.getAttribute("aria-labelledby").split(" ").map(id => d.getElementById(id).textContent);
-  seen.push(`hour: ${hour(d).querySelector("figcaption").textContent}; ${names[0]}; ${
-    names[1].split("; on average")[0]}; ${picture.querySelector("path").getAttribute("d").match(/,([\d.]+)(h1)?$/)?.[1]}; ${table.caption.textContent}: ${
-    [...table.tBodies[0].rows].at(-1).cells[2].textContent}`);
+  const figures = names[1].split("; on average")[0], newest = [...table.tBodies[0].rows].at(-1).cells[2].textContent;
+  // A piece of one point ends with a short stroke.
+  const height = picture.querySelector("path").getAttribute("d").match(/,([\d.]+)(h1)?$/)?.[1];
+  seen.push(`hour: ${hour(d).querySelector("figcaption").textContent}; ${names[0]}; ${figures}; ${height}; ${
+    table.caption.textContent}: ${newest}`);
   await until("an event", d => d.querySelector("#events li"));
   seen.push(`events: ${[...d.querySelectorAll("#events li")].map(li => li.textContent.trim()).join(" | ")}`);
 
