@@ -8,7 +8,7 @@
 //! | `tty:DEVICE[,BAUD]` | a serial port, in raw mode, locked |
 //! | `tcp:HOST:PORT` | a TCP port that passes a serial line's bytes |
 //! | `https://SERVICE:PORT[/NAME]` | a host of `baton serve`, by TLS with certificates on both sides |
-//! | `vsock:CID:PORT` | a port of a virtual machine, or of the machine below |
+//! | `vsock:CID[:PORT]` | a port of a virtual machine, or of the machine below: a Baton host that lets the guest control it |
 //! | `ssh:[USER@]HOST[:PORT][/ADDRESS]` | `baton relay` on another machine, with the line that it opens |
 
 mod address;
@@ -62,7 +62,10 @@ pub fn hint(address: &Address) -> &'static str {
         Address::Tty { .. } => "is the host up, the cable at its COM2, and the rate 115200?",
         Address::Tcp { .. } => "is the host up, its COM2 at this port, and the port in raw mode (not telnet)?",
         Address::Https { .. } => "is the host up, and does the service's page show it as connected?",
-        Address::Vsock { .. } => "is the host up, and its COM2 passed to this port?",
+        Address::Vsock { .. } => {
+            "does `vsock` of this guest state `control` in the host's configuration, or is the host's COM2 \
+                                     passed to this port?"
+        }
         Address::Ssh { .. } => "is the host up, and does `baton info` answer there?",
     }
 }

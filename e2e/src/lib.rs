@@ -31,6 +31,7 @@ pub mod crash;
 pub mod dmesg;
 pub mod frames;
 pub mod gdb;
+pub mod guest_tool;
 pub mod host;
 pub mod keyboard;
 pub mod lanes;

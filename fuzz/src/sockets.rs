@@ -7,7 +7,7 @@ use vm::devices::virtio::{Chain, Fault};
 use vm::devices::vsock::{Outgoing, Packet, Received, Taken, Vsock};
 use vm::memory::GuestMemory as _;
 use vm::testing::{Between, VirtioDriver};
-use vsock::{Address, HOST_CID, Header, STREAM_BYTES, Stream};
+use vsock::{Address, HOST_CID, Header, Operation, STREAM_BYTES, Stream};
 
 use crate::input::Input;
 
@@ -39,9 +39,10 @@ pub fn sockets(data: &[u8]) {
     }
 }
 
-/// The first may connect to both others, the second to the third.
+/// The first may connect to both others and to the host, the second to the third.
 fn device(number: usize) -> Vsock {
-    Vsock::new(FIRST + number as u32, (FIRST + number as u32 + 1..FIRST + GUESTS as u32).collect())
+    let others = FIRST + number as u32 + 1..FIRST + GUESTS as u32;
+    Vsock::new(FIRST + number as u32, others.chain((number == 0).then_some(HOST_CID)).collect())
 }
 
 fn act(drivers: &mut [Driver], host: &mut Stream, guest: usize, input: &mut Input<'_>) {
@@ -64,7 +65,14 @@ fn act(drivers: &mut [Driver], host: &mut Stream, guest: usize, input: &mut Inpu
 /// The host uses its stream.
 fn host_acts(host: &mut Stream, input: &mut Input<'_>) {
     let mut bytes = vec![7; usize::from(input.u16())];
-    match input.u8() % 4 {
+    match input.u8() % 5 {
+        // It goes on in the next image.
+        4 => {
+            if let Some(progress) = host.progress() {
+                *host = Stream::new(SERVER);
+                assert!(host.resume(&progress));
+            }
+        }
         0 => host.open(HOST_PORTS + u32::from(input.bool())),
         1 => assert!(host.send(&bytes) <= STREAM_BYTES),
         2 => assert!(host.receive(&mut bytes) <= STREAM_BYTES),
@@ -88,6 +96,11 @@ fn host_sends(host: &mut Stream, to: &mut Driver) {
 /// A guest's packet comes to the host's stream: it is done, or refused.
 fn host_receives(host: &mut Stream, from: &mut Driver, packet: &Packet) {
     let header = *packet.header();
+    if header.operation == Some(Operation::Request) && host.is_free() {
+        host.answer(&header);
+        from.with(Vsock::done);
+        return;
+    }
     let Ok(places) = host.accept(&header) else {
         from.with(|vsock, io| vsock.refuse(&header, io));
         return;

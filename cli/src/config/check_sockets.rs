@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The key `vsock` of guests: their identifiers, and which of them may connect to which.
 
-use bundle::{VsockConfig, limits};
+use bundle::{ControlRights, ControlRole, GuestControl, VsockConfig, limits};
+use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 
-use super::read::{Section, list, number, text};
+use super::read::{Section, choice, list, number, text};
 use crate::suggest::did_you_mean;
 
 /// The sockets of the guests, in the file's order.
@@ -18,6 +19,19 @@ struct Wanted {
     at: usize,
     cid: Option<u32>,
     peers: Vec<String>,
+    control: Option<GuestControl>,
+}
+
+/// A right that no role includes.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Right {
+    /// Typing into guests' consoles.
+    Console,
+    /// Reading guests' memory and registers.
+    Dump,
+    /// Assigning PCI functions.
+    Devices,
 }
 
 impl Sockets {
@@ -48,7 +62,7 @@ impl Sockets {
         let config = |(number, (owner, wanted)): (usize, &(String, Option<Wanted>))| {
             let wanted = wanted.as_ref()?;
             let peers = wanted.peers.iter().filter_map(|peer| self.peer(root, (owner, wanted.at), peer, &cids));
-            Some(VsockConfig { cid: cids[number]?, peers: peers.collect() })
+            Some(VsockConfig { cid: cids[number]?, peers: peers.collect(), control: wanted.control })
         };
         self.guests.iter().enumerate().map(config).collect()
     }
@@ -95,11 +109,29 @@ fn keys<'i>(value: &DeValue<'i>) -> Result<Option<DeTable<'i>>, String> {
     }
 }
 
+/// Returns the requests that a guest may send to the host.
+fn control(keys: &mut Section<'_, '_>) -> Option<GuestControl> {
+    let role = keys.placed("control", choice::<ControlRole>);
+    let words = keys.placed("rights", list(choice::<Right>));
+    if let (None, Some((_, at))) = (&role, &words) {
+        keys.complain(Some(*at), "rights without a role do nothing; write control = \"read\" beside them");
+    }
+    let (role, at) = role?;
+    if role == ControlRole::Revoked {
+        keys.complain(Some(at), "no guest is revoked; leave control out");
+    }
+    let words = words.map(|(words, _)| words).unwrap_or_default();
+    let has = |right| words.contains(&right);
+    let rights = ControlRights { console: has(Right::Console), dump: has(Right::Dump), devices: has(Right::Devices) };
+    Some(GuestControl { role, rights })
+}
+
 fn wanted_by(mut keys: Section<'_, '_>, at: usize) -> Wanted {
     let cid = keys.optional("cid", number(limits::CIDS.clone()));
     let mut peers = keys.optional("peers", list(text)).unwrap_or_default();
     peers.sort_unstable();
     peers.dedup();
+    let control = control(&mut keys);
     keys.finish();
-    Wanted { at, cid, peers }
+    Wanted { at, cid, peers, control }
 }

@@ -5,7 +5,8 @@
 use std::fmt::{Display, Write as _};
 
 use bundle::{
-    AssignedConfig, CpuModel, DiskConfig, GuestConfig, Manifest, NicConfig, NicVlans, OnPanic, Pmu, VirtioDevices,
+    AssignedConfig, ControlRights, CpuModel, DiskConfig, GuestConfig, GuestControl, Manifest, NicConfig, NicVlans,
+    OnPanic, Pmu, VirtioDevices,
 };
 use seal::PublicKey;
 use serde::Serialize;
@@ -129,7 +130,14 @@ fn with_cid(manifest: &Manifest, cid: u32) -> &str {
 fn sockets(text: &mut Text, guest: &GuestConfig, manifest: &Manifest) {
     let Some(vsock) = &guest.vsock else { return };
     let peers = list(vsock.peers.iter().map(|cid| quoted(with_cid(manifest, *cid))));
-    text.key("vsock", format_args!("{{ cid = {}, peers = {peers} }}", vsock.cid));
+    let mut keys = vec![format!("cid = {}", vsock.cid), format!("peers = {peers}")];
+    if let Some(GuestControl { role, rights: ControlRights { console, dump, devices } }) = vsock.control {
+        keys.push(format!("control = {}", word(&role)));
+        let rights = [(console, "console"), (dump, "dump"), (devices, "devices")];
+        let has: Vec<String> = rights.iter().filter(|(has, _)| *has).map(|(_, right)| quoted(right)).collect();
+        keys.extend((!has.is_empty()).then(|| format!("rights = {}", list(has.into_iter()))));
+    }
+    text.key("vsock", format_args!("{{ {} }}", keys.join(", ")));
 }
 
 fn nic(text: &mut Text, nic: &NicConfig, manifest: &Manifest) {

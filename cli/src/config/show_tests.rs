@@ -70,7 +70,7 @@ rate = "1MiB/s"
 name = "b"
 kernel = "vmlinuz"
 memory = "8MiB"
-vsock = true
+vsock = { cid = 8, peers = [], control = "operate", rights = ["console", "devices"] }
 "#;
 
 /// The bundle of a host.toml, and the folder of its files.

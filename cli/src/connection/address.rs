@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use thiserror::Error;
+use wire::VSOCK_PORT;
 
 use super::Identity;
 use crate::suggest::did_you_mean;
@@ -153,8 +154,10 @@ fn https(rest: &str) -> Result<Address, String> {
 }
 
 fn vsock(rest: &str) -> Result<Address, String> {
-    const FORM: &str = "write vsock:CID:PORT, two numbers; CID 2 is the machine below a guest";
-    let (cid, port) = rest.split_once(':').ok_or_else(|| format!("it has no port; {FORM}"))?;
+    const FORM: &str = "write vsock:CID[:PORT], two numbers; CID 2 is the machine below a guest";
+    let Some((cid, port)) = rest.split_once(':') else {
+        return vsock(&format!("{rest}:{VSOCK_PORT}"));
+    };
     let number = |text: &str| text.parse().ok().filter(|&number| number != ANY_CID);
     match (number(cid), number(port)) {
         (Some(cid), Some(port)) => Ok(Address::Vsock { cid, port }),

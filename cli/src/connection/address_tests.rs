@@ -25,6 +25,7 @@ fn an_address_has_a_scheme_and_the_parts_that_the_scheme_takes() {
         assert_eq!(parsed(text), Address::Https { host, port: 9464, name, identity });
     }
     assert_eq!(parsed("vsock:2:1024"), Address::Vsock { cid: 2, port: 1024 });
+    assert_eq!(parsed("vsock:2"), Address::Vsock { cid: 2, port: wire::VSOCK_PORT });
     let from_there = Some(Box::new(parsed("tty:/dev/ttyS1")));
     let host = "root@gateway".to_owned();
     assert_eq!(parsed("ssh:root@gateway:22/tty:/dev/ttyS1"), Address::Ssh { host, port: Some(22), from_there });
@@ -61,7 +62,7 @@ fn an_address_that_lacks_a_part_or_has_a_bad_one_is_refused_with_the_form() {
         ("https://host:0/rack1", "is no port"),
         ("https://host:1/a/b", "\"a/b\" is no name of a host"),
         ("https://user@host:1", "is no host"),
-        ("vsock:2", "it has no port"),
+        ("vsock:", "is no context identifier"),
         ("vsock:4294967295:1", "is no context identifier"),
         ("vsock:2:x", "is no port"),
         ("ssh:", "is no machine"),

@@ -81,7 +81,9 @@ pub(super) fn vsock(cid: u32, port: u32) -> Result<Line> {
         Ok(socket) => Ok(Line::over(socket)),
         Err(error) => {
             let hint = match error.kind() {
-                ErrorKind::ConnectionReset | ErrorKind::ConnectionRefused => "nothing listens at that port there",
+                ErrorKind::ConnectionReset | ErrorKind::ConnectionRefused => {
+                    "nothing listens at that port there; a Baton host refuses guests whose vsock states no `control`"
+                }
                 ErrorKind::TimedOut => "that machine does not answer",
                 _ => "`modprobe vhost_vsock` on a host, `vmw_vsock_virtio_transport` in a guest; correct the CID",
             };

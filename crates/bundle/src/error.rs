@@ -71,6 +71,8 @@ pub enum Problem {
     TooManyNetworks,
     /// There are more keys than [`limits::TRUSTED_KEYS`].
     TooManyKeys,
+    /// See [`limits::CONTROL_GUESTS`].
+    TooManyControlGuests,
     /// The file is longer than the archive's format can state.
     FileTooLong,
     /// A network's setting is not possible.
@@ -133,6 +135,9 @@ impl fmt::Display for Problem {
             Self::Missing => write!(f, "there is no such file"),
             Self::Duplicate => write!(f, "the name stands twice"),
             Self::TooManyGuests => write!(f, "there are more than {} guests", limits::GUESTS),
+            Self::TooManyControlGuests => {
+                write!(f, "there are more than {} guests that may control the host", limits::CONTROL_GUESTS)
+            }
             Self::TooManyKeys => write!(f, "there are more than {} keys that the host trusts", limits::TRUSTED_KEYS),
             Self::TooManyNetworks => write!(f, "there are more than {} networks", limits::NETWORKS),
             Self::BadNetwork { network, reason } => write!(f, "network {network:?} {reason}"),
@@ -152,6 +157,7 @@ impl Problem {
             Self::UnknownVersion { .. } => "make it with the tool of this host's release",
             Self::TooManyFiles | Self::TooManyGuests | Self::TooManyNetworks => "split it over several hosts",
             Self::FileTooLong => "use a smaller one",
+            Self::TooManyControlGuests => "leave `control` out of the others' vsock",
             Self::TooManyKeys => "leave out of [trust] those that are not used any more",
             Self::BadGuest { .. } | Self::BadNetwork { .. } | Self::BadControlKey { .. } => {
                 "correct it in host.toml and make the bundle again"

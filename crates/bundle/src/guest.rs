@@ -10,7 +10,7 @@ use crate::cpu::CpuModel;
 use crate::disk::DiskConfig;
 use crate::network::NicConfig;
 use crate::smbios::SmbiosConfig;
-use crate::vsock::VsockConfig;
+use crate::vsock::{GuestControl, VsockConfig};
 
 /// One guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +100,11 @@ impl GuestConfig {
         named.map_or(0, |function| function.virtual_functions)
     }
 
+    /// Returns what the guest may ask of the host over its sockets.
+    pub fn control(&self) -> Option<GuestControl> {
+        self.vsock.as_ref()?.control
+    }
+
     /// Returns whether it has keys that version 11 of the manifest adds.
     pub(crate) fn has_tables(&self) -> bool {
         self.smbios.is_stated() || self.cpu != CpuModel::Host
@@ -151,6 +156,10 @@ impl GuestConfig {
         if self.has_disk_limits() {
             bytes.extend(b"limits");
             bytes.extend(postcard::to_allocvec(&self.disk_limits()).unwrap_or_default());
+        }
+        if let Some(control) = self.control() {
+            bytes.extend(b"control");
+            bytes.extend(postcard::to_allocvec(&control).unwrap_or_default());
         }
         let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
         if bytes.is_empty() { 0 } else { bytes.iter().fold(OFFSET, fold) }

@@ -48,6 +48,7 @@ mod disk;
 mod error;
 mod file_record;
 mod guest;
+mod guest_controls;
 mod limited;
 pub mod limits;
 mod manifest;
@@ -75,7 +76,7 @@ pub use network::{NetworkConfig, NicConfig, NicVlans};
 pub use read::{Bundle, GuestFiles};
 pub use smbios::{SmbiosConfig, is_text};
 pub use uuid::{NotAUuid, Uuid};
-pub use vsock::VsockConfig;
+pub use vsock::{ControlRights, GuestControl, VsockConfig};
 
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,8 @@ pub const CMDLINE_BYTES: usize = 4095;
 pub const TRUSTED_KEYS: usize = 16;
 /// Keys of the control channel.
 pub const CONTROL_KEYS: usize = 16;
+/// Guests that may send requests to the host over their sockets.
+pub const CONTROL_GUESTS: usize = 8;
 /// Modules of one guest.
 pub const MODULES: usize = 16;
 /// vCPUs of one guest.

@@ -20,7 +20,7 @@ pub const MANIFEST_NAME: &str = "manifest";
 pub const MANIFEST_MAGIC: [u8; 4] = *b"BtnM";
 
 /// Newest version of the manifest's encoding that is written and read. Any change to it raises the version.
-pub const MANIFEST_VERSION: u16 = 13;
+pub const MANIFEST_VERSION: u16 = 14;
 
 /// The versions before, between release 0.1.0 and the next.
 pub(crate) const VERSION_5: u16 = 5;
@@ -31,6 +31,7 @@ pub(crate) const VERSION_9: u16 = 9;
 pub(crate) const VERSION_10: u16 = 10;
 pub(crate) const VERSION_11: u16 = 11;
 pub(crate) const VERSION_12: u16 = 12;
+pub(crate) const VERSION_13: u16 = 13;
 
 /// Oldest version that is written and read: that of release 0.1.0. A manifest with no newer entry is written in
 /// the oldest one that can, so that an update can lead to an image of that release and back.
@@ -252,7 +253,8 @@ impl Manifest {
         let mut functions = self.guests.iter().flat_map(|guest| &guest.functions);
         let has_line = functions.clone().any(|function| function.gsi.is_some());
         match () {
-            () if self.control_fields() != ControlFields::default() => MANIFEST_VERSION,
+            () if self.has_guest_controls() => MANIFEST_VERSION,
+            () if self.control_fields() != ControlFields::default() => VERSION_13,
             () if self.guests.iter().any(GuestConfig::has_disk_limits) => VERSION_12,
             () if self.guests.iter().any(|guest| guest.has_tables() || !guest.disks.is_empty()) => VERSION_11,
             () if functions.any(|function| function.virtual_functions > 0) => VERSION_10,

@@ -10,12 +10,13 @@ use crate::checksum::crc32;
 use crate::control::ControlFields;
 use crate::error::{BundleError, Problem};
 use crate::guest::GuestConfig;
+use crate::guest_controls::GuestControls;
 use crate::limited::Limited;
 use crate::limits;
 use crate::manifest::{
     Added, AddedLater, Disks, FileRecord, Lines, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Networks,
     OLDEST_MANIFEST_VERSION, Sockets, VERSION_5, VERSION_6, VERSION_7, VERSION_8, VERSION_9, VERSION_10, VERSION_11,
-    VERSION_12, VirtualFunctions,
+    VERSION_12, VERSION_13, VirtualFunctions,
 };
 use crate::tables::Tables;
 
@@ -193,9 +194,13 @@ fn decode(version: u16, encoded: &[u8]) -> Option<Manifest> {
         let (limited, behind) = postcard::take_from_bytes::<Limited>(rest).ok()?;
         (manifest, rest) = (manifest.with_limited(limited)?, behind);
     }
-    if version >= MANIFEST_VERSION {
+    if version >= VERSION_13 {
         let (fields, behind) = postcard::take_from_bytes::<ControlFields>(rest).ok()?;
         (manifest, rest) = (manifest.with_control_fields(fields), behind);
+    }
+    if version >= MANIFEST_VERSION {
+        let (added, behind) = postcard::take_from_bytes::<GuestControls>(rest).ok()?;
+        (manifest, rest) = (manifest.with_guest_controls(&added)?, behind);
     }
     rest.is_empty().then_some(manifest)
 }

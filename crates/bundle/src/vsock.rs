@@ -3,6 +3,10 @@
 
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
+
+use crate::control::ControlRole;
+
 /// The socket device of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VsockConfig {
@@ -10,6 +14,28 @@ pub struct VsockConfig {
     pub cid: u32,
     /// The identifiers of the guests to which it may open connections.
     pub peers: Vec<u32>,
+    /// The requests that it may send to the host over its sockets; `None`: none.
+    pub control: Option<GuestControl>,
+}
+
+/// The requests that a guest may send to the host over its sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestControl {
+    /// The role of its clients.
+    pub role: ControlRole,
+    /// Their rights beyond that.
+    pub rights: ControlRights,
+}
+
+/// Rights over other guests that no role includes where requests come from a guest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlRights {
+    /// Typing into guests' consoles.
+    pub console: bool,
+    /// Reading guests' memory and registers.
+    pub dump: bool,
+    /// Assigning PCI functions.
+    pub devices: bool,
 }
 
 impl VsockConfig {
@@ -20,6 +46,6 @@ impl VsockConfig {
 
     /// Reads the list of [`list`](Self::list); an empty one is no device.
     pub(crate) fn of_list(mut list: Vec<u32>) -> Option<Self> {
-        (!list.is_empty()).then(|| Self { cid: list.remove(0), peers: list })
+        (!list.is_empty()).then(|| Self { cid: list.remove(0), peers: list, control: None })
     }
 }

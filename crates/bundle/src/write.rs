@@ -13,7 +13,7 @@ use crate::error::{BundleError, Problem};
 use crate::guest::GuestConfig;
 use crate::manifest::{
     FileRecord, HostConfig, MANIFEST_MAGIC, Manifest, OLDEST_MANIFEST_VERSION, VERSION_5, VERSION_6, VERSION_7,
-    VERSION_8, VERSION_9, VERSION_10, VERSION_11, VERSION_12,
+    VERSION_8, VERSION_9, VERSION_10, VERSION_11, VERSION_12, VERSION_13,
 };
 use crate::{Bundle, MANIFEST_NAME, crc32};
 
@@ -76,6 +76,9 @@ pub(crate) fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
     }
     if version > VERSION_12 {
         content.extend(postcard::to_allocvec(&manifest.control_fields()).unwrap_or_default());
+    }
+    if version > VERSION_13 {
+        content = extended(content, &manifest.guest_controls());
     }
     content.extend(crc32(&content).to_le_bytes());
     content

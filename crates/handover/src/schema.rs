@@ -95,6 +95,8 @@ pub const STRUCTURES: &[Structure] = &[
     structure::<state::Console>(Part::Block(BlockKind::Console)),
     structure::<state::Late>(Part::Block(BlockKind::Late)),
     structure::<state::Functions>(Part::Block(BlockKind::Functions)),
+    structure::<state::ControlStreams>(Part::Block(BlockKind::ControlStreams)),
+    structure::<state::ControlStream>(Part::Piece),
 ];
 
 /// The format of one kind of device. It is apart from the versions of the record: a new device adds its own and changes

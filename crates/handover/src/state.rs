@@ -9,6 +9,7 @@
 //! | [`Console`] | one for each guest | likewise | the bytes that wait |
 //! | [`Functions`] | one for each guest that has physical functions | before the guests stop | [`AssignedFunction`]s |
 //! | [`Late`] | one | last of all | nothing |
+//! | [`ControlStreams`] | one where guests may control the host | last of all | [`ControlStream`]s |
 
 mod device_blocks;
 mod device_kinds;
@@ -68,6 +69,8 @@ numbered! {
         Late = 5,
         /// [`Functions`].
         Functions = 6 since 4,
+        /// [`ControlStreams`].
+        ControlStreams = 7 since 4,
     }
 }
 
@@ -87,4 +90,4 @@ macro_rules! blocks {
     )*};
 }
 
-blocks! { Policy, Vcpu, Devices, Console, Late, Functions, }
+blocks! { Policy, Vcpu, Devices, Console, Late, Functions, ControlStreams, }

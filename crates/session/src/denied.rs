@@ -5,7 +5,7 @@ use alloc::string::String;
 use core::fmt;
 
 use seal::KeyId;
-use wire::{RefusalCode, Role, SESSION_IDLE_S};
+use wire::{RefusalCode, Right, Role, SESSION_IDLE_S};
 
 /// The reason why a request is not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +44,22 @@ pub enum Denied {
         /// The role that the request takes.
         needs: Role,
     },
+    /// The role that the guest was granted is not enough.
+    GuestRole {
+        /// Name of the guest.
+        guest: String,
+        /// The role of its clients.
+        has: Role,
+        /// The role that the request takes.
+        needs: Role,
+    },
+    /// The guest was not granted a right.
+    GuestRight {
+        /// Name of the guest.
+        guest: String,
+        /// The right that the request takes.
+        needs: Right,
+    },
     /// There are no random numbers for a challenge.
     NoRandomNumbers,
     /// No control key has this name.
@@ -70,6 +86,7 @@ impl Denied {
             Self::TooManyFailures | Self::NoRandomNumbers => RefusalCode::Exhausted,
             Self::UnknownKey(_) | Self::Revoked(_) | Self::Replayed { .. } => RefusalCode::Denied,
             Self::BadSignature(_) | Self::Role { .. } => RefusalCode::Denied,
+            Self::GuestRole { .. } | Self::GuestRight { .. } => RefusalCode::Denied,
         }
     }
 
@@ -86,6 +103,8 @@ impl Denied {
             Self::TooManyFailures => "wait a second; see `baton events`",
             Self::NoRequest(_) => "use tool and host of one release",
             Self::Role { .. } => "use a key of that role; `baton key list` shows them",
+            Self::GuestRole { .. } => "state that role as control in the guest's vsock in host.toml",
+            Self::GuestRight { .. } => "add it to rights in the guest's vsock in host.toml",
             Self::NoRandomNumbers => {
                 "its CPU has neither RDSEED nor RDRAND, or they fail; state [trust] serial = \"open\", and protect the \
                  line otherwise"
@@ -116,6 +135,12 @@ impl fmt::Display for Denied {
             Self::NoRequest(_) => f.write_str("what was signed is no request that this host knows"),
             Self::Role { key, has, needs } => {
                 write!(f, "the control key {key:?} has the role {has}, and this takes {needs}")
+            }
+            Self::GuestRole { guest, has, needs } => {
+                write!(f, "clients in guest {guest:?} have the role {has}, and this takes {needs}")
+            }
+            Self::GuestRight { guest, needs } => {
+                write!(f, "clients in guest {guest:?} do not have the right {needs}")
             }
             Self::NoRandomNumbers => f.write_str("the host has no random numbers for a challenge"),
             Self::UnknownName(name) => write!(f, "there is no control key {name:?}"),

@@ -9,6 +9,7 @@ use wire::{Challenge, ControlKey, NONCE_BYTES, RequestBody, Role, Signed, statem
 
 use crate::denied::Denied;
 use crate::failures::Failures;
+use crate::grant::Grant;
 use crate::open::Sessions;
 
 /// A control key.
@@ -89,13 +90,42 @@ impl Guard {
         moment: Moment,
         nonce: impl FnOnce() -> Option<[u8; NONCE_BYTES]>,
     ) -> Result<Admitted, Denied> {
+        let is_open = self.plain == Plain::Admitted;
+        self.decide(body, is_open, moment, nonce)
+    }
+
+    /// Decides on a request that comes from a guest. Where there are keys, one of them has to have signed it.
+    ///
+    /// # Errors
+    /// As [`admit`](Self::admit).
+    pub fn admit_of_guest(
+        &mut self,
+        body: RequestBody,
+        grant: &Grant,
+        moment: Moment,
+        nonce: impl FnOnce() -> Option<[u8; NONCE_BYTES]>,
+    ) -> Result<Admitted, Denied> {
+        let admitted = self.decide(body, self.keys.is_empty(), moment, nonce)?;
+        if let Admitted::Request(body, _) = &admitted {
+            grant.check(body)?;
+        }
+        Ok(admitted)
+    }
+
+    fn decide(
+        &mut self,
+        body: RequestBody,
+        is_open: bool,
+        moment: Moment,
+        nonce: impl FnOnce() -> Option<[u8; NONCE_BYTES]>,
+    ) -> Result<Admitted, Denied> {
         match body {
             RequestBody::SessionBegin { key } => self.begin(KeyId(key), moment.now_ns, nonce).map(Admitted::Challenge),
             RequestBody::Signed(signed) => {
                 let (body, key) = self.check(&signed, moment.now_ns)?;
                 Ok(Admitted::Request(body, Some(key)))
             }
-            body if self.plain == Plain::Admitted => Ok(Admitted::Request(body, None)),
+            body if is_open => Ok(Admitted::Request(body, None)),
             body if body.is_piece() && moment.is_receiving => Ok(Admitted::Request(body, None)),
             _ => Err(Denied::NoSession),
         }

@@ -18,6 +18,9 @@
 //!   wrong in a second, since each costs the host's first CPU the time of a check.
 //! - **Nothing is encrypted, and answers are not signed**: who reads the line reads both.
 //!
+//! A request from a guest ([`Guard::admit_of_guest`]) may do no more than that guest's [`Grant`] states, whatever key
+//! has signed it.
+//!
 //! The messages are [`wire::Challenge`] and [`wire::Signed`]; [`Signer`] is the client's end.
 #![no_std]
 #![warn(missing_docs)]
@@ -29,12 +32,14 @@ extern crate std;
 mod bounds;
 mod denied;
 mod failures;
+mod grant;
 mod guard;
 mod open;
 mod signer;
 
 pub use bounds::{CHALLENGE_S, MAX_CHALLENGES, MAX_SESSIONS};
 pub use denied::Denied;
+pub use grant::Grant;
 pub use guard::{Admitted, Guard, Key, Moment, Plain, Unanswered};
 pub use signer::Signer;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rules of sessions.
 
+mod grants;
 mod limits;
 mod properties;
 mod refusals;

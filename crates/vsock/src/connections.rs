@@ -154,8 +154,13 @@ impl Connections {
 
     /// All ends at another guest are gone.
     pub fn reset_all_of(&mut self, peer_cid: u32) {
+        self.reset_where(&|key| key.peer.cid == peer_cid);
+    }
+
+    /// All these ends are gone.
+    pub fn reset_where(&mut self, is_gone: &dyn Fn(&Key) -> bool) {
         for at in 0..self.all.len() {
-            if self.all[at].key.peer.cid == peer_cid {
+            if is_gone(&self.all[at].key) {
                 self.mark_gone(at);
             }
         }

@@ -34,7 +34,7 @@ mod stream;
 pub use connection::{Connection, Key, Phase};
 pub use connections::{CONNECTIONS, CONNECTIONS_OF_PEER, Connections, Inconsistent, Refused};
 pub use header::{Address, FIRST_CID, HEADER_BYTES, HOST_CID, Header, LAST_CID, Operation, STREAM};
-pub use stream::{Outgoing, STREAM_BYTES, Stream, StreamPhase};
+pub use stream::{Outgoing, Progress, STREAM_BYTES, Stream, StreamPhase};
 
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,8 @@
 //!
 //! The buffers are all that the host holds: a guest gets credit for what is free, and nothing waits beyond it.
 
+mod accepted;
+
 use crate::connection::{Connection, Key, Phase as GuestPhase};
 use crate::connections::Refused;
 use crate::header::{Address, HOST_CID, Header, Operation};
@@ -27,6 +29,21 @@ pub enum StreamPhase {
     Connecting,
     /// Bytes go both ways.
     Open,
+}
+
+/// The progress of a stream through which nothing is on its way. Numbers of bytes are modulo 2^32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The guest's end.
+    pub peer: Address,
+    /// The host's port.
+    pub own_port: u32,
+    /// Bytes that the guest has received.
+    pub delivered: u32,
+    /// Bytes up to which the guest has stated room.
+    pub room_until: u32,
+    /// Bytes that the host has received.
+    pub consumed: u32,
 }
 
 /// A packet for the guest: its header states the bytes of its data.
@@ -57,6 +74,8 @@ pub struct Stream {
     stated: u32,
     /// The guest has asked for the host's room.
     owes_credit: bool,
+    /// The guest has asked for the connection, and has no answer yet.
+    owes_answer: bool,
 }
 
 impl Stream {
@@ -74,6 +93,7 @@ impl Stream {
             consumed: 0,
             stated: 0,
             owes_credit: false,
+            owes_answer: false,
         }
     }
 
@@ -112,7 +132,7 @@ impl Stream {
     }
 
     fn close(&mut self) {
-        self.phase = StreamPhase::Closed;
+        (self.phase, self.owes_answer) = (StreamPhase::Closed, false);
         self.to_guest.clear();
     }
 
@@ -151,6 +171,7 @@ impl Stream {
             StreamPhase::Connecting if !self.is_requested => {
                 Some(self.packet(Operation::Request, self.own_port, [&[]; 2]))
             }
+            StreamPhase::Open if self.owes_answer => Some(self.packet(Operation::Response, self.own_port, [&[]; 2])),
             StreamPhase::Open => {
                 let most = (self.guest.room() as usize).min(self.to_guest.used());
                 if most > 0 {
@@ -176,6 +197,7 @@ impl Stream {
         match header.operation {
             Some(Operation::Reset) => self.ended_port = None,
             Some(Operation::Request) => self.is_requested = true,
+            Some(Operation::Response) => self.owes_answer = false,
             _ => {
                 self.guest.delivered = self.guest.delivered.wrapping_add(bytes);
                 self.to_guest.drop_oldest(bytes as usize);

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use crate::*;
 
+mod accepted;
 mod model;
 mod streams;
 

@@ -66,10 +66,13 @@ pub use reply::{
     Verify, Virtualization, VmInfo, VmState, Vulnerability,
 };
 pub use request::{Request, RequestBody, Subscription, UpdateBy, UploadKind, VmSettings};
-pub use role::Role;
+pub use role::{Right, Role};
 pub use session::ControlKey;
 pub use signed::{Challenge, NONCE_BYTES, SESSION_IDLE_S, Signed, statement};
 pub use stream::{Event, EventKind, Level, LogRecord, Stream};
+
+/// The port of the host's virtio socket at which clients in guests reach the control channel.
+pub const VSOCK_PORT: u32 = 9910;
 
 #[cfg(test)]
 mod tests;

@@ -91,3 +91,38 @@ impl RequestBody {
         }
     }
 }
+
+/// A right over other guests, or over the machine, that no role includes for a client in a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Right {
+    /// Type into guests' consoles.
+    Console,
+    /// Read guests' memory and registers.
+    Dump,
+    /// Assign PCI functions.
+    Devices,
+}
+
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Console => "console",
+            Self::Dump => "dump",
+            Self::Devices => "devices",
+        })
+    }
+}
+
+impl RequestBody {
+    /// Returns the right that a client in a guest needs for this request, besides its role.
+    pub fn right(&self) -> Option<Right> {
+        match self {
+            Self::ConsoleInput { .. } => Some(Right::Console),
+            Self::VmHold { .. } | Self::VmLayout { .. } | Self::VmRegisters { .. } | Self::VmMemory { .. } => {
+                Some(Right::Dump)
+            }
+            Self::PciAssign { .. } | Self::PciRelease { .. } => Some(Right::Devices),
+            _ => None,
+        }
+    }
+}

@@ -46,7 +46,7 @@ fn storage(folder: &Path) -> Result<Guest> {
     guest.initrd = Some(built("guests/nbdkit.cpio")?);
     guest.cmdline = "console=ttyS0 loglevel=5".to_owned();
     guest.modules.push(stock::archive(folder, Kernel::Default, &["virtio_pci", "vmw_vsock_virtio_transport"])?);
-    guest.vsock = Some(VsockConfig { cid: STORAGE_CID, peers: Vec::new() });
+    guest.vsock = Some(VsockConfig { cid: STORAGE_CID, peers: Vec::new(), control: None });
     let selector = "1b36:0010".to_owned();
     guest.functions = vec![AssignedConfig { selector, without_reset: false, gsi: None, virtual_functions: 0 }];
     Ok(guest)

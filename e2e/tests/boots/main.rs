@@ -30,6 +30,7 @@ mod disk_boot;
 mod disks;
 mod endings;
 mod groups;
+mod guest_control;
 mod hostile;
 mod hot_plug;
 mod images;
@@ -199,6 +200,7 @@ fn trials() -> Vec<Trial> {
         ("models", models::RULES),
         ("networks", if Kernel::Default.drivers().is_ok() { networks::RULES } else { &[] }),
         ("sockets", if Kernel::Default.drivers().is_ok() { sockets::RULES } else { &[] }),
+        ("guest_control", if Kernel::Default.drivers().is_ok() { guest_control::RULES } else { &[] }),
         ("virtio", if Kernel::Default.drivers().is_ok() { virtio::RULES } else { &[] }),
         ("linux_functions", if Kernel::Default.drivers().is_ok() { linux_functions::RULES } else { &[] }),
         ("machine_checks", machine_checks::RULES),
@@ -269,6 +271,7 @@ fn long_tests() -> Vec<Trial> {
         ("assigned", if Kernel::V6_1Full.file().is_ok() { assigned::DRIVER_RULES } else { &[] }),
         ("networks", if Kernel::V6_12.drivers().is_ok() { networks::LONG_RULES } else { &[] }),
         ("sockets", if Kernel::V6_12.drivers().is_ok() { sockets::LONG_RULES } else { &[] }),
+        ("guest_control", if Kernel::V6_12.drivers().is_ok() { guest_control::LONG_RULES } else { &[] }),
         ("disk_boot", if has_disks() { disk_boot::LONG_RULES } else { &[] }),
         ("disks", if has_disks() { disks::LONG_RULES } else { &[] }),
         ("virtio", if Kernel::V6_12.drivers().is_ok() { virtio::LONG_RULES } else { &[] }),

@@ -39,7 +39,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 fn start(kernel: Kernel, tasks: (&str, &str)) -> Result<Host> {
     let folder = folder()?;
     let guest = |name: &str, cid, peers: &[u32], tasks: &str| -> Result<Guest> {
-        let vsock = Some(VsockConfig { cid, peers: peers.to_vec() });
+        let vsock = Some(VsockConfig { cid, peers: peers.to_vec(), control: None });
         Ok(Guest { vsock, ..stock::guest(folder.path(), name, kernel, DRIVERS, tasks)? })
     };
     let server = guest(SERVER, SERVER_CID, &[], tasks.0)?;

@@ -6,35 +6,40 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use session::{Admitted, Denied, Moment};
-use wire::{EventKind, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response};
+use wire::{EventKind, Refusal, RefusalCode, ReplyBody, Request, RequestBody};
 
 use super::Control;
-use super::answering::REFUSAL_INTERVAL_US;
+use super::guest_lines::{Asked, LineId};
 use crate::arch::entropy::Instructions;
-use crate::arch::{cpu, timer};
+use crate::arch::timer;
 use crate::guests::control_keys;
 use crate::guests::events::record;
 
 impl Control {
-    /// Takes a request that has come: carries it out if it may be.
-    pub(super) fn take(&mut self, Request { id, body }: Request) {
+    /// Takes a request that has come over a line: carries it out if it may be.
+    pub(super) fn take(&mut self, line: LineId, Request { id, body }: Request) {
+        let asked = Asked { line, id };
         let moment = Moment { now_ns: timer::uptime_ns(), is_receiving: self.images.has_file() };
         let nonce = || entropy::seed(&mut Instructions::detect()).ok();
-        match self.guard.admit(body, moment, nonce) {
+        let admitted = match self.grant_of(line) {
+            None => self.guard.admit(body, moment, nonce),
+            Some(grant) => self.guard.admit_of_guest(body, grant, moment, nonce),
+        };
+        match admitted {
             Ok(Admitted::Request(RequestBody::ControlKeys, _)) => {
-                self.respond(Response { id, result: Ok(ReplyBody::ControlKeys(self.guard.list())) });
+                self.respond(asked, Ok(ReplyBody::ControlKeys(self.guard.list())));
             }
             Ok(Admitted::Request(RequestBody::RevokeControlKey { name }, by)) => {
                 let result = self.revoke(&name, by);
-                self.respond(Response { id, result });
+                self.respond(asked, result);
             }
-            Ok(Admitted::Request(body, _)) => self.answer(Request { id, body }),
+            Ok(Admitted::Request(body, _)) => self.answer(asked, body),
             Ok(Admitted::Challenge(challenge)) => {
-                self.respond(Response { id, result: Ok(ReplyBody::Challenge(challenge)) });
+                self.respond(asked, Ok(ReplyBody::Challenge(challenge)));
             }
             Err(denied) => {
-                self.note_denied(denied.key().map(ToString::to_string), denied.to_string());
-                self.respond(Response { id, result: Err(refusal(&denied)) });
+                self.note_denied(line, denied.key().map(ToString::to_string), denied.to_string());
+                self.respond(asked, Err(refusal(&denied)));
             }
         }
     }
@@ -67,8 +72,8 @@ impl Control {
     }
 
     /// Records that a client was refused: not more often than refusals of noise.
-    fn note_denied(&mut self, key: Option<String>, reason: String) {
-        let Some(left_out) = self.refusals.take(cpu::tsc(), timer::us_to_ticks(REFUSAL_INTERVAL_US)) else { return };
+    fn note_denied(&mut self, line: LineId, key: Option<String>, reason: String) {
+        let Some(left_out) = self.take_refusal(line) else { return };
         let reason = if left_out > 0 { format!("{reason}; {left_out} more were refused before") } else { reason };
         record(EventKind::RequestDenied { key, reason });
     }

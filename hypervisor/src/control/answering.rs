@@ -6,10 +6,11 @@ use alloc::string::String;
 
 use seal::Announced;
 use uart::Interrupts;
-use wire::{EventKind, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, UpdateBy};
+use wire::{EventKind, Refusal, RefusalCode, ReplyBody, RequestBody, UpdateBy};
 
 use super::Control;
 use super::confirming::deadline;
+use super::guest_lines::{Asked, LineId};
 use super::images::{Requester, Wanted};
 use super::requests;
 use crate::arch::percpu::{BOOT_CPU, wake};
@@ -22,8 +23,6 @@ use crate::lifecycle::update::hand_over_state::HandOverState;
 
 /// The request number of an answer to what could not be read.
 const NO_REQUEST: u32 = 0;
-/// After the first few, what is no request is refused once in so long.
-pub(super) const REFUSAL_INTERVAL_US: u64 = 100_000;
 /// The time that guests may take to stop before the host powers off. One that runs does so at its next exit.
 const DEPARTURE_US: u64 = 2_000_000;
 
@@ -52,8 +51,10 @@ impl Control {
         }
     }
 
-    /// Switches to the next image, with the channel's state. `request` is the one that the next image answers.
-    pub fn hand_over(&mut self, request: Option<u32>, restart: Restart) -> ! {
+    /// Switches to the next image, with the channel's state. `request` is the one that the next image answers; if a
+    /// client in a guest has asked, it ends with that.
+    pub fn hand_over(&mut self, requester: Requester, restart: Restart) -> ! {
+        let request = requester.filter(|asked| asked.line == LineId::Com2).map(|asked| asked.id);
         self.profiles.stop();
         record(EventKind::HostRestarts { generation: restart.generation() });
         self.finish();
@@ -67,29 +68,28 @@ impl Control {
 
     /// Answers the request for the restart that led to this image, once there is something to report.
     pub(super) fn answer_restart(&mut self) {
-        let Some(id) = self.restart_request else { return };
+        let Some(asked) = self.restart_request else { return };
         let is_starting = self.has_started_guests && !GUESTS.is_none_starting();
         if let Some(report) = outcome::report(is_starting) {
             self.restart_request = None;
-            self.respond(Response { id, result: Ok(ReplyBody::Restarted(report)) });
+            self.respond(asked, Ok(ReplyBody::Restarted(report)));
         }
     }
 
-    pub(super) fn answer(&mut self, request: Request) {
-        self.has_started_guests |= requests::is_start(&request.body);
-        let id = request.id;
-        if let Err(refusal) = self.updates.forbids(&request.body).and_then(|()| self.keep_way_back(&request.body)) {
-            return self.respond(Response { id, result: Err(refusal) });
+    pub(super) fn answer(&mut self, asked: Asked, body: RequestBody) {
+        self.has_started_guests |= requests::is_start(&body);
+        if let Err(refusal) = self.updates.forbids(&body).and_then(|()| self.keep_way_back(&body)) {
+            return self.respond(asked, Err(refusal));
         }
-        let result = match request.body {
-            RequestBody::Restart => return self.prepare(id, UpdateBy::Bundle, Wanted::Restart),
-            RequestBody::RestartUploaded => return self.prepare(id, UpdateBy::Upload, Wanted::Restart),
+        let result = match body {
+            RequestBody::Restart => return self.prepare(asked, UpdateBy::Bundle, Wanted::Restart),
+            RequestBody::RestartUploaded => return self.prepare(asked, UpdateBy::Upload, Wanted::Restart),
             RequestBody::Update { is_dry_run, by } => {
-                return self.prepare(id, by, Wanted::Update { is_dry_run, confirm_within_s: None });
+                return self.prepare(asked, by, Wanted::Update { is_dry_run, confirm_within_s: None });
             }
             RequestBody::UpdateUnlessConfirmed { is_dry_run, by, seconds } => match deadline(seconds) {
                 Ok(confirm_within_s) => {
-                    return self.prepare(id, by, Wanted::Update { is_dry_run, confirm_within_s });
+                    return self.prepare(asked, by, Wanted::Update { is_dry_run, confirm_within_s });
                 }
                 Err(refusal) => Err(refusal),
             },
@@ -105,35 +105,36 @@ impl Control {
             RequestBody::ProfileRead { by, is_end } => self.profiles.read(by, is_end),
             RequestBody::CpuPerf { index } => self.counts.read(index),
             RequestBody::PciAssign { function, guest, without_reset } => {
-                match self.functions.assign(id, &function, &guest, without_reset) {
+                match self.functions.assign(asked, &function, &guest, without_reset) {
                     Some(result) => result,
                     None => return,
                 }
             }
             RequestBody::PciRelease { function, guest, is_forced } => {
-                match self.functions.release(id, &function, guest.as_deref(), is_forced) {
+                match self.functions.release(asked, &function, guest.as_deref(), is_forced) {
                     Some(result) => result,
                     None => return,
                 }
             }
             RequestBody::Subscribe(subscription) => {
-                self.outgoing.lock().subscribe(subscription);
+                self.with_outgoing(asked.line, |outgoing| outgoing.subscribe(subscription));
+                self.note_followers();
                 Ok(ReplyBody::Done)
             }
             RequestBody::SubscribeConsoles { names } => {
-                self.outgoing.lock().subscribe_consoles(names);
+                self.with_outgoing(asked.line, |outgoing| outgoing.subscribe_consoles(names));
                 Ok(ReplyBody::Done)
             }
             RequestBody::PowerOff => {
                 self.depart();
                 Ok(ReplyBody::Done)
             }
-            body => match requests::answer(Request { id, body }, &mut self.cpus) {
+            body => match requests::answer(asked, body, &mut self.cpus) {
                 Some(result) => result,
                 None => return,
             },
         };
-        self.respond(Response { id, result });
+        self.respond(asked, result);
     }
 
     /// Refuses while another client's request is unanswered.
@@ -147,9 +148,9 @@ impl Control {
         Err(Refusal { code: RefusalCode::WrongState, reason: busy.into(), hint })
     }
 
-    fn prepare(&mut self, id: u32, by: UpdateBy, wanted: Wanted) {
-        if let Err(refusal) = self.begin_order(Some(id), by, wanted) {
-            self.respond(Response { id, result: Err(refusal) });
+    fn prepare(&mut self, asked: Asked, by: UpdateBy, wanted: Wanted) {
+        if let Err(refusal) = self.begin_order(Some(asked), by, wanted) {
+            self.respond(asked, Err(refusal));
         }
     }
 
@@ -177,11 +178,15 @@ impl Control {
     }
 
     /// Refuses what is no request: not more often than a line that sends our answers back may make us.
-    pub(super) fn refuse(&mut self, reason: String) {
-        let Some(left_out) = self.refusals.take(cpu::tsc(), timer::us_to_ticks(REFUSAL_INTERVAL_US)) else { return };
+    pub(super) fn refuse(&mut self, line: LineId, reason: String) {
+        let Some(left_out) = self.take_refusal(line) else { return };
+        let reason = match self.grant_of(line) {
+            Some(grant) => format!("a client in guest '{}': {reason}", grant.guest),
+            None => reason,
+        };
         let reason = if left_out > 0 { format!("{reason}; {left_out} more were dropped before it") } else { reason };
         record(EventKind::Garbage { reason: reason.clone() });
         let refusal = Refusal { code: RefusalCode::Protocol, reason, hint: String::new() };
-        self.respond(Response { id: NO_REQUEST, result: Err(refusal) });
+        self.respond(Asked { line, id: NO_REQUEST }, Err(refusal));
     }
 }

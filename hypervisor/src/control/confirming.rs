@@ -6,7 +6,7 @@ use alloc::string::ToString;
 
 use ::update::confirm::{Confirmation, TooLate};
 use handover::layout::MAX_DEADLINE_SECONDS;
-use wire::{EventKind, MAX_CONFIRM_SECONDS, Refusal, RefusalCode, ReplyBody, RequestBody, Response, UpdateBy};
+use wire::{EventKind, MAX_CONFIRM_SECONDS, Refusal, RefusalCode, ReplyBody, RequestBody, UpdateBy};
 
 use super::Control;
 use super::images::{Requester, Wanted};
@@ -84,7 +84,7 @@ impl Control {
     /// An order is over: its requester is answered. Where the host itself wanted to return, it may try again.
     pub(super) fn conclude(&mut self, requester: Requester, result: Result<ReplyBody, Refusal>) {
         match (requester, result) {
-            (Some(id), result) => self.respond(Response { id, result }),
+            (Some(asked), result) => self.respond(asked, result),
             (None, Err(refusal)) => self.note_refused_return(&refusal),
             (None, Ok(_)) => {}
         }

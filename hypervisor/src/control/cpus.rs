@@ -9,8 +9,9 @@ use alloc::vec::Vec;
 use bringup::State;
 use sched::placement::NoRoom;
 use sched::{Leaving, Patience, Ticks, Verdict};
-use wire::{CpuInfo, CpuState, CpuVcpu, EventKind, Refusal, RefusalCode, ReplyBody, Response, VmState, page};
+use wire::{CpuInfo, CpuState, CpuVcpu, EventKind, Refusal, RefusalCode, ReplyBody, VmState, page};
 
+use super::guest_lines::{Answer, Asked};
 use crate::arch::percpu::{self, BOOT_CPU};
 use crate::arch::{cpu, timer};
 use crate::guests::events::record;
@@ -30,14 +31,14 @@ pub struct CpuOrders {
 }
 
 struct Waiting {
-    request: u32,
+    request: Asked,
     index: u32,
     patience: Patience,
 }
 
 impl CpuOrders {
     /// A CPU is to leave. `None`: that is under way, and [`Self::poll`] answers.
-    pub fn take_offline(&mut self, request: u32, index: u32) -> Option<Result<ReplyBody, Refusal>> {
+    pub fn take_offline(&mut self, request: Asked, index: u32) -> Option<Result<ReplyBody, Refusal>> {
         if let Err(refusal) = self.may_leave(index) {
             return Some(Err(refusal));
         }
@@ -74,12 +75,12 @@ impl CpuOrders {
     }
 
     /// The answer to a request that has waited, if there is one now.
-    pub fn poll(&mut self) -> Option<Response> {
+    pub fn poll(&mut self) -> Option<Answer> {
         let waiting = self.leaving.as_mut()?;
         let result = waiting.outcome()?;
-        let id = waiting.request;
+        let asked = waiting.request;
         self.leaving = None;
-        Some(Response { id, result })
+        Some((asked, result))
     }
 
     fn may_leave(&self, index: u32) -> Result<(), Refusal> {

@@ -8,8 +8,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use pci::Bdf;
-use wire::{EventKind, PciProgress, Refusal, RefusalCode, ReplyBody, Response};
+use wire::{EventKind, PciProgress, Refusal, RefusalCode, ReplyBody};
 
+use super::guest_lines::{Answer, Asked};
 use super::named::find;
 use crate::arch::{cpu, timer};
 use crate::guests::assigned;
@@ -29,12 +30,12 @@ pub struct FunctionOrders {
     /// One at a time: each assignment is planned beside those that are there.
     arriving: Option<Arriving>,
     /// Each with the request that is answered then, if one waits.
-    leaving: Vec<(Option<u32>, Departure)>,
+    leaving: Vec<(Option<Asked>, Departure)>,
 }
 
 /// A function that is being reset for a guest that runs.
 struct Arriving {
-    request: u32,
+    request: Asked,
     arrival: Arrival,
     planned: Planned,
 }
@@ -44,7 +45,7 @@ impl FunctionOrders {
     /// answers.
     pub fn assign(
         &mut self,
-        request: u32,
+        request: Asked,
         function: &str,
         guest: &str,
         without_reset: bool,
@@ -54,7 +55,7 @@ impl FunctionOrders {
 
     fn begin_assign(
         &mut self,
-        request: u32,
+        request: Asked,
         function: &str,
         guest: &str,
         without_reset: bool,
@@ -84,7 +85,7 @@ impl FunctionOrders {
     }
 
     /// A function's reset has ended.
-    pub fn note_reset(&mut self, place: Bdf, result: Result<(), String>) -> Option<Response> {
+    pub fn note_reset(&mut self, place: Bdf, result: Result<(), String>) -> Option<Answer> {
         match self.arriving.take_if(|arriving| arriving.arrival.place() == place) {
             Some(arriving) => Some(arrive(arriving, result)),
             None => {
@@ -99,7 +100,7 @@ impl FunctionOrders {
     /// eject it, or it is taken by force. `None`: that is under way, and [`Self::poll`] answers.
     pub fn release(
         &mut self,
-        request: u32,
+        request: Asked,
         function: &str,
         guest: Option<&str>,
         is_forced: bool,
@@ -109,7 +110,7 @@ impl FunctionOrders {
 
     fn begin_release(
         &mut self,
-        request: u32,
+        request: Asked,
         function: &str,
         guest: Option<&str>,
         is_forced: bool,
@@ -143,7 +144,7 @@ impl FunctionOrders {
     }
 
     /// Takes a function by force, if that is wanted; returns whether it is leaving.
-    fn take(&mut self, request: u32, run: &Arc<Instance>, place: Bdf, is_forced: bool) -> bool {
+    fn take(&mut self, request: Asked, run: &Arc<Instance>, place: Bdf, is_forced: bool) -> bool {
         let departure = if is_forced { plugging::take_by_force(run, place) } else { None };
         let is_leaving = departure.is_some();
         self.leaving.extend(departure.map(|departure| (Some(request), departure)));
@@ -157,7 +158,7 @@ impl FunctionOrders {
     }
 
     /// The answer to a request that has waited, if there is one now.
-    pub fn poll(&mut self) -> Option<Response> {
+    pub fn poll(&mut self) -> Option<Answer> {
         if let Some(arriving) = self.arriving.take_if(|arriving| arriving.arrival.is_ready()) {
             return Some(arrive(arriving, Ok(())));
         }
@@ -165,8 +166,8 @@ impl FunctionOrders {
         let (request, departure) = self.leaving.swap_remove(at);
         let Departure { guest, place, is_forced, .. } = departure;
         record(EventKind::FunctionReleased { place: numbers(place), guest: guest.config.name.clone(), is_forced });
-        let id = request?;
-        Some(Response { id, result: Ok(changed(place, &guest, PciProgress::Done)) })
+        let asked = request?;
+        Some((asked, Ok(changed(place, &guest, PciProgress::Done))))
     }
 
     /// Returns when to check again, if a function leaves, or one that comes is ready.
@@ -182,7 +183,7 @@ impl FunctionOrders {
 }
 
 /// Gives a function to its guest; `reset` is its reset's result. Returns the answer.
-fn arrive(Arriving { request, arrival, planned }: Arriving, reset: Result<(), String>) -> Response {
+fn arrive(Arriving { request, arrival, planned }: Arriving, reset: Result<(), String>) -> Answer {
     let (place, guest) = (arrival.place(), arrival.guest().clone());
     let result = match arrival.finish(reset) {
         Ok(()) => {
@@ -192,7 +193,7 @@ fn arrive(Arriving { request, arrival, planned }: Arriving, reset: Result<(), St
         }
         Err(reason) => Err(failed(place, &reason, &restart_hint(&guest))),
     };
-    Response { id: request, result }
+    (request, result)
 }
 
 /// The run of a guest; `None` if it has stopped.

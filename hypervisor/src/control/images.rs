@@ -9,6 +9,7 @@ use handover::layout::Reason;
 use seal::Announced;
 use wire::{Refusal, RefusalCode, ReplyBody, UpdateBy, UploadKind};
 
+use super::guest_lines::Asked;
 use crate::arch::{cpu, timer};
 use crate::guests::configuration;
 use crate::lifecycle::restart::source::Source;
@@ -46,7 +47,7 @@ pub enum Wanted {
 }
 
 /// The request that is answered, or `None` where the host itself wants to return to the image before.
-pub type Requester = Option<u32>;
+pub type Requester = Option<Asked>;
 
 /// An image that is being checked.
 struct Job {

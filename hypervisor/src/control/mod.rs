@@ -8,35 +8,42 @@ mod access;
 mod answering;
 mod configuring;
 mod confirming;
+mod consoles;
 mod counts;
 pub mod cpu_loop;
 mod cpus;
 mod dump;
 mod functions;
+mod guest_lines;
 mod images;
 mod info;
 mod keys;
+mod last_words;
+
 mod named;
 mod outgoing;
 mod polling;
 mod profiles;
 mod requests;
+mod serving;
 mod timeline;
 mod updates;
 
 use alloc::boxed::Box;
 use alloc::string::ToString;
+use alloc::vec::Vec;
 
 use ::iommu::Report;
 use ::update::confirm::Confirmation;
 use session::Guard;
 use spin::{Mutex, Once};
 use uart::{FifoDepth, Found, Interrupts, Peer, Policy, Rate};
-use wire::{Decoder, EventKind, Quota, ReplyBody, Response, UpdateReport};
+use wire::{Decoder, EventKind, Quota, ReplyBody, UpdateReport};
 
 use self::counts::Counts;
 use self::cpus::CpuOrders;
 use self::functions::FunctionOrders;
+use self::guest_lines::{Asked, GuestLine, LineId};
 use self::images::{ImageOrders, Outcome, Requester};
 use self::outgoing::Outgoing;
 use self::polling::Polling;
@@ -44,7 +51,7 @@ use self::profiles::Profiles;
 use self::updates::UpdateOrders;
 use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::arch::serial::{self, Uart};
-use crate::arch::{cpu, timer};
+use crate::arch::timer;
 use crate::guests::assigned::{guest_resets, lines, stopping, under_way};
 use crate::guests::events::record;
 use crate::guests::{leases, pci};
@@ -55,9 +62,6 @@ use crate::lifecycle::restart::{Restart, successor};
 
 /// Bytes read at once; more waits for the next turn, so that a flood cannot keep the CPU.
 const BATCH_BYTES: usize = 512;
-/// While a file is being sent: how long nothing may come before the turn ends, and how long a turn may be.
-const QUIET_US: u64 = 50;
-const TURN_US: u64 = 500;
 
 /// The channel as its CPU holds it.
 pub struct Control {
@@ -72,11 +76,14 @@ pub struct Control {
     counts: Counts,
     polling: Polling,
     refusals: Quota,
+    lines: Vec<GuestLine>,
+    /// The time at which to check for guests' output although no CPU has reported any.
+    check_consoles: Option<u64>,
     guard: Guard,
     confirmation: Confirmation,
     has_started_guests: bool,
     /// The request for the restart that led to this image, still to be answered.
-    restart_request: Option<u32>,
+    restart_request: Option<Asked>,
     /// The host is to power off: at this time, whether its guests have ended by then or not.
     departure: Option<u64>,
 }
@@ -92,7 +99,7 @@ pub fn send_last_words() {
     const PATIENCE_US: u64 = 250_000;
     let (Some(found), Some(outgoing)) = (FOUND.get(), OUTGOING.get()) else { return };
     if let Some(mut outgoing) = timer::try_for(PATIENCE_US, || outgoing.try_lock()) {
-        outgoing.drain(&mut Uart::adopt(serial::com2_ports(), *found, Policy::Fifo));
+        last_words::drain(&mut outgoing, &mut Uart::adopt(serial::com2_ports(), *found, Policy::Fifo));
     }
 }
 
@@ -112,7 +119,7 @@ impl Control {
         record(EventKind::HostReady);
         successor::record_succession();
         outcome::note_ready();
-        let channel_state = inherited::known().map(|known| known.channel_state).unwrap_or_default();
+        let channel_state = inherited::known().map(|known| known.channel_state.clone()).unwrap_or_default();
         Box::new(Self::with(uart, has_started_guests, &channel_state))
     }
 
@@ -122,8 +129,8 @@ impl Control {
         uart.watch(Interrupts::RECEIVED);
         let mut this = Self::with(uart, true, channel_state);
         this.await_confirmation();
-        if let Some(id) = this.restart_request.take() {
-            this.respond(Response { id, result: Ok(ReplyBody::Updated(report)) });
+        if let Some(asked) = this.restart_request.take() {
+            this.respond(asked, Ok(ReplyBody::Updated(report)));
         }
         this
     }
@@ -133,7 +140,12 @@ impl Control {
             FOUND.call_once(|| found);
         }
         end::set_last_words(send_last_words);
-        Self {
+        let mut lines = guest_lines::all();
+        let asked_by_guest = (0..)
+            .zip(&mut lines)
+            .find_map(|(number, line)| Some(Asked { line: LineId::Guest(number), id: line.take_request()? }));
+        let asked = channel_state.request.map(|id| Asked { line: LineId::Com2, id }).or(asked_by_guest);
+        let mut this = Self {
             uart,
             decoder: Box::new(Decoder::new()),
             outgoing: OUTGOING.call_once(|| Mutex::new(Outgoing::resume(channel_state))),
@@ -145,16 +157,16 @@ impl Control {
             counts: Counts::default(),
             polling: Polling::default(),
             refusals: Quota::new(),
+            lines,
+            check_consoles: None,
             guard: keys::guard(),
             confirmation: Confirmation::default(),
             has_started_guests,
-            restart_request: channel_state.request,
+            restart_request: asked,
             departure: None,
-        }
-    }
-
-    fn respond(&self, response: Response) {
-        self.outgoing.lock().respond(response);
+        };
+        this.note_followers();
+        this
     }
 
     /// Returns whether any guest was ever started: before that, no guest running does not mean that all have ended.
@@ -170,21 +182,20 @@ impl Control {
         if self.updates.is_idle() {
             self.functions.take_ejected();
         }
-        self.functions.poll().into_iter().for_each(|response| self.respond(response));
+        self.functions.poll().into_iter().for_each(|(asked, result)| self.respond(asked, result));
         let mut bytes = [0; BATCH_BYTES];
         let count = self.receive(&mut bytes);
         self.polling.note_served(count, self.images.is_receiving());
         for &byte in &bytes[..count] {
             match self.decoder.push_byte_to_host(byte) {
                 None => {}
-                Some(Ok(Some(request))) => self.take(request),
-                Some(Ok(None)) => self.refuse("a host takes requests only".to_string()),
-                Some(Err(error)) => self.refuse(error.to_string()),
+                Some(result) => self.take_frame(LineId::Com2, result),
             }
         }
         if count == BATCH_BYTES {
             wake(BOOT_CPU);
         }
+        self.receive_from_guests();
         self.expire_sessions();
         self.profiles.poll();
         self.counts.poll();
@@ -197,9 +208,10 @@ impl Control {
         }
         // A reset that is requested when an update is ready begins in the next image.
         for (place, result) in guest_resets::step(!self.updates.is_ready()) {
-            self.functions.note_reset(place, result).into_iter().for_each(|response| self.respond(response));
+            let answer = self.functions.note_reset(place, result);
+            answer.into_iter().for_each(|(asked, result)| self.respond(asked, result));
         }
-        self.cpus.poll().into_iter().for_each(|response| self.respond(response));
+        self.cpus.poll().into_iter().for_each(|(asked, result)| self.respond(asked, result));
         self.updates.poll().into_iter().for_each(|(requester, result)| self.conclude(requester, result));
         self.return_if_due();
         let mut ready = None;
@@ -211,10 +223,8 @@ impl Control {
             Some(Outcome::Refused(requester, refusal)) => self.conclude(requester, Err(refusal)),
             Some(Outcome::Checked(..)) | None => {}
         }
-        if !self.is_line_broken() {
-            self.outgoing.lock().pump(&mut self.uart);
-        }
-        let is_quiet = self.outgoing.lock().is_quiet() && self.decoder.is_between_frames();
+        self.send();
+        let is_quiet = self.hold_guests() && self.outgoing.lock().is_quiet() && self.decoder.is_between_frames();
         if ready.is_none() && !self.is_departing() && self.updates.may_go(is_quiet) && !under_way::are_under_way() {
             self.open_blackout();
         }
@@ -224,33 +234,10 @@ impl Control {
     /// Returns the channel's state, as the next image continues it.
     pub fn channel_state(&self) -> ChannelState {
         let line = self.uart.found().map(|found| (found.depth.bytes() as u8, found.is_paced));
-        ChannelState { line, ..self.outgoing.lock().channel_state(self.updates.request()) }
-    }
-
-    /// Returns what has come. While a file is being sent over a line that does not keep a wire's time, a moment is
-    /// waited for more: each turn of the loop costs more than what a FIFO holds.
-    fn receive(&mut self, bytes: &mut [u8]) -> usize {
-        let mut count = self.uart.receive(bytes);
-        if self.is_line_broken() {
-            return 0;
-        }
-        let is_fast = self.uart.found().is_some_and(|found| !found.is_paced);
-        let began = cpu::tsc();
-        let mut quiet_since = began;
-        while count > 0 && is_fast && self.images.is_receiving() && count < bytes.len() {
-            let now = cpu::tsc();
-            let (quiet, turn) = (now.wrapping_sub(quiet_since), now.wrapping_sub(began));
-            if quiet > timer::us_to_ticks(QUIET_US) || turn > timer::us_to_ticks(TURN_US) {
-                break;
-            }
-            cpu::pause();
-            let more = self.uart.receive(&mut bytes[count..]);
-            if more > 0 {
-                quiet_since = cpu::tsc();
-            }
-            count += more;
-        }
-        count
+        let request = |line| self.updates.request().filter(|asked| asked.line == line).map(|asked| asked.id);
+        let lines = (0..).zip(&self.lines);
+        let streams = lines.filter_map(|(number, line)| line.save(request(LineId::Guest(number)))).collect();
+        ChannelState { line, streams, ..self.outgoing.lock().channel_state(request(LineId::Com2)) }
     }
 
     /// Returns when to serve it although nothing has come: something is waited for.
@@ -259,19 +246,20 @@ impl Control {
         let checks = [
             self.profiles.alarm(),
             self.counts.alarm(),
-            self.outgoing.lock().alarm(),
+            self.check_consoles,
             self.departure,
             self.confirmation.alarm(),
             leases::alarm(),
             under_way::alarm(),
         ];
         let polls = self.uart.found().map(|_| self.polling.alarm()).into_iter().chain(iommu::polling::next_poll());
-        orders.into_iter().chain(checks).flatten().chain(polls).min()
+        let lines = self.lines.iter().filter_map(GuestLine::alarm);
+        orders.into_iter().chain(checks).flatten().chain(polls).chain(lines).min()
     }
 
     /// Sends all that is left: the host is about to end.
     pub fn finish(&mut self) {
-        self.outgoing.lock().drain(&mut self.uart);
+        last_words::drain(&mut self.outgoing.lock(), &mut self.uart);
     }
 }
 

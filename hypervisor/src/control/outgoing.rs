@@ -10,27 +10,45 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use endstate::last_words::{Outlet, send_last_words};
 use uart::{Interrupts, Patience};
-use wire::{
-    EncodeError, Frame, MAX_CONSOLE_BYTES, MAX_FRAME_BYTES, Refusal, RefusalCode, Response, Stream, Subscription,
-    encode,
-};
+use wire::{EncodeError, Frame, MAX_FRAME_BYTES, Refusal, RefusalCode, Response, Stream, Subscription, encode};
 
+use crate::arch::cpu;
 use crate::arch::serial::Uart;
-use crate::arch::{cpu, timer};
-use crate::guests::console::{ControlEnds, RECHECK_US};
 use crate::guests::events;
-use crate::guests::slots::GUESTS;
-use crate::kernel::console::log::{self, Follower, to_wire};
+use crate::kernel::console::log::{Follower, to_wire};
 use crate::kernel::inherited::ChannelState;
 
-/// Console output kept while no client listens; the rest of the queue is room for what comes before the next turn.
-const KEPT_CONSOLE_BYTES: usize = 8 * 1024;
-/// Bytes that wait for the UART.
+/// Bytes that wait for the line.
 const QUEUE_BYTES: usize = 64 * 1024;
 /// Of these, kept free for responses.
 const RESPONSE_BYTES: usize = 4 * MAX_FRAME_BYTES;
+
+/// The line that the frames go over.
+pub trait Sink {
+    /// True unless no client will ever read.
+    fn is_there(&self) -> bool;
+    /// Takes some of these bytes; returns how many.
+    fn offer(&mut self, bytes: &[u8]) -> usize;
+    /// Announces room, for as long as something waits for it.
+    fn watch(&mut self, waits: bool);
+}
+
+impl Sink for Uart {
+    fn is_there(&self) -> bool {
+        self.found().is_some()
+    }
+
+    fn offer(&mut self, bytes: &[u8]) -> usize {
+        let taken = Uart::offer(self, bytes);
+        cpu::take_pending_interrupts();
+        taken
+    }
+
+    fn watch(&mut self, waits: bool) {
+        Uart::watch(self, if waits { Interrupts::all() } else { Interrupts::RECEIVED });
+    }
+}
 
 /// The frames that wait, and the positions of the streams.
 pub struct Outgoing {
@@ -42,11 +60,9 @@ pub struct Outgoing {
     log: Follower,
     next_event: u64,
     queue: Queue,
-    /// The time at which to check for guests' output although no CPU has reported any.
-    check_again: Option<u64>,
 }
 
-/// Encoded frames on their way to the UART.
+/// Encoded frames on their way to the line.
 struct Queue {
     waiting: VecDeque<u8>,
     buffer: Box<[u8; MAX_FRAME_BYTES]>,
@@ -59,17 +75,38 @@ impl Outgoing {
         let mut waiting = VecDeque::with_capacity(QUEUE_BYTES);
         waiting.push_back(END_OF_FRAME);
         let queue = Queue { waiting, buffer: Box::new([0; MAX_FRAME_BYTES]) };
-        let ChannelState { subscription, log_since, next_event, .. } = *channel_state;
-        log::set_followed(subscription.log);
+        let &ChannelState { subscription, log_since, next_event, .. } = channel_state;
         let is_asked = subscription != Subscription::default();
         let (log, consoles_of) = (Follower::since(log_since), Vec::new());
-        Self { subscription, consoles_of, is_asked, log, next_event, queue, check_again: None }
+        Self { subscription, consoles_of, is_asked, log, next_event, queue }
     }
 
     /// Returns the channel's state, for the next image.
     pub fn channel_state(&self, request: Option<u32>) -> ChannelState {
         let log_since = self.log.ticks().saturating_add(1);
-        ChannelState { request, subscription: self.subscription, log_since, next_event: self.next_event, line: None }
+        let (subscription, next_event) = (self.subscription, self.next_event);
+        ChannelState { request, subscription, log_since, next_event, ..ChannelState::default() }
+    }
+
+    /// Returns whether log records are sent.
+    pub fn follows_log(&self) -> bool {
+        self.subscription.log
+    }
+
+    /// Returns whether this guest's output is sent.
+    pub fn follows(&self, guest: &str) -> bool {
+        let is_chosen = self.consoles_of.is_empty() || self.consoles_of.iter().any(|name| name == guest);
+        self.subscription.consoles && is_chosen
+    }
+
+    /// Returns whether there is room for a guest's output.
+    pub fn has_room(&self) -> bool {
+        self.queue.has_room()
+    }
+
+    /// Queues a guest's output; it is dropped if there is no room.
+    pub fn push_console(&mut self, name: &str, bytes: &[u8]) {
+        self.queue.push_stream(Stream::Console { name: Cow::Borrowed(name), bytes: Cow::Borrowed(bytes) });
     }
 
     /// Returns whether nothing waits to be sent.
@@ -85,7 +122,6 @@ impl Outgoing {
         if subscription.events && !self.subscription.events {
             self.next_event = 0;
         }
-        log::set_followed(subscription.log);
         (self.subscription, self.is_asked) = (subscription, true);
         self.consoles_of.clear();
     }
@@ -109,33 +145,46 @@ impl Outgoing {
         }
     }
 
-    /// Queues what is new since the last turn, and gives the UART what it takes.
-    pub fn pump(&mut self, uart: &mut Uart) {
-        self.queue.flush(uart);
-        let now = cpu::tsc();
-        self.check_again = match self.pump_consoles() {
-            true => Some(now + timer::us_to_ticks(RECHECK_US)),
-            false => self.check_again.filter(|at| *at > now),
-        };
+    /// Gives the line what it takes, to make room.
+    pub fn flush(&mut self, sink: &mut dyn Sink) {
+        self.queue.flush(sink);
+    }
+
+    /// Queues what is new since the last turn, and gives the line what it takes.
+    pub fn pump(&mut self, sink: &mut dyn Sink) {
+        self.gather();
+        self.queue.flush(sink);
+        sink.watch(!self.queue.waiting.is_empty());
+    }
+
+    /// Returns whether a client has subscribed.
+    pub fn is_asked(&self) -> bool {
+        self.is_asked
+    }
+
+    /// Sends events and consoles, whatever was subscribed to. Returns what was.
+    pub fn open_streams(&mut self) -> Subscription {
+        let asked = self.subscription;
+        (self.subscription.events, self.subscription.consoles) = (true, true);
+        asked
+    }
+
+    /// Sends what `subscription` names, from where the streams are.
+    pub fn set_subscription(&mut self, subscription: Subscription) {
+        self.subscription = subscription;
+    }
+
+    /// Queues new events and log records while there is room.
+    pub fn gather(&mut self) {
         self.pump_events();
         if self.subscription.log {
             self.pump_log();
         }
-        self.queue.flush(uart);
-        self.watch(uart);
     }
 
-    /// See [`RECHECK_US`].
-    pub fn alarm(&self) -> Option<u64> {
-        self.check_again
-    }
-
-    /// Sends all that waits, and waits until it has left the machine, each for a bounded time: the host is about to
-    /// end. Allocates nothing, and waits for no lock for ever.
-    pub fn drain(&mut self, uart: &mut Uart) {
-        let asked = self.subscription;
-        send_last_words(&mut LastWords { outgoing: self, uart });
-        self.subscription = asked;
+    /// Sends all that waits with the patience of last words; whether it went out.
+    pub fn send_all(&mut self, uart: &mut Uart) -> bool {
+        self.queue.send_all(uart)
     }
 
     fn pump_events(&mut self) {
@@ -146,12 +195,6 @@ impl Outgoing {
         }
     }
 
-    /// The UART interrupts when it has room again, for as long as something waits for it.
-    fn watch(&mut self, uart: &mut Uart) {
-        let waits = !self.queue.waiting.is_empty();
-        uart.watch(if waits { Interrupts::all() } else { Interrupts::RECEIVED });
-    }
-
     /// Queues new records while there is room. Those that find none stay in their rings, where they may be overwritten
     /// before there is: the reader of the stream sees that by the numbers.
     fn pump_log(&mut self) {
@@ -160,76 +203,6 @@ impl Outgoing {
         {
             self.queue.push_stream(Stream::Log(to_wire(&record)));
         }
-    }
-
-    /// Queues guests' output for the subscriber. Without a subscriber the newest is kept for the next one. Returns
-    /// whether there was any, or may be.
-    fn pump_consoles(&mut self) -> bool {
-        let mut was_any = false;
-        for guest in GUESTS.all() {
-            let Some(mut ends) = guest.free_control_ends() else {
-                was_any = true;
-                continue;
-            };
-            let is_chosen = self.consoles_of.is_empty() || self.consoles_of.contains(&guest.config.name);
-            if !self.subscription.consoles || !is_chosen {
-                while ends.waiting() > KEPT_CONSOLE_BYTES {
-                    ends.next_byte();
-                }
-                continue;
-            }
-            let mut chunk = [0; MAX_CONSOLE_BYTES];
-            while self.queue.has_room() {
-                let count = take(&mut ends, &mut chunk);
-                if count == 0 {
-                    break;
-                }
-                was_any = true;
-                let name = Cow::Borrowed(guest.config.name.as_str());
-                self.queue.push_stream(Stream::Console { name, bytes: Cow::Borrowed(&chunk[..count]) });
-            }
-        }
-        was_any
-    }
-}
-
-/// The channel as the host's end uses it.
-struct LastWords<'a> {
-    outgoing: &'a mut Outgoing,
-    uart: &'a mut Uart,
-}
-
-impl Outlet for LastWords<'_> {
-    fn has_subscriber(&self) -> bool {
-        self.outgoing.is_asked
-    }
-
-    fn open_streams(&mut self) {
-        (self.outgoing.subscription.events, self.outgoing.subscription.consoles) = (true, true);
-    }
-
-    fn retry(&mut self) {
-        self.uart.retry();
-    }
-
-    fn gather(&mut self) {
-        self.outgoing.pump_consoles();
-        self.outgoing.pump_events();
-        if self.outgoing.subscription.log {
-            self.outgoing.pump_log();
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.outgoing.queue.waiting.is_empty()
-    }
-
-    fn send(&mut self) -> bool {
-        self.outgoing.queue.send_all(self.uart)
-    }
-
-    fn wait_until_sent(&mut self) {
-        self.uart.drain(Patience::LAST_WORDS);
     }
 }
 
@@ -264,29 +237,17 @@ impl Queue {
         Ok(())
     }
 
-    fn flush(&mut self, uart: &mut Uart) {
+    fn flush(&mut self, sink: &mut dyn Sink) {
         // Output that no client will ever take is not worth keeping.
-        if uart.found().is_none() {
+        if !sink.is_there() {
             self.waiting.clear();
         }
         while !self.waiting.is_empty() {
-            let taken = uart.offer(self.waiting.as_slices().0);
+            let taken = sink.offer(self.waiting.as_slices().0);
             if taken == 0 {
                 break;
             }
             self.waiting.drain(..taken);
-            cpu::take_pending_interrupts();
         }
     }
-}
-
-fn take(from: &mut ControlEnds, into: &mut [u8]) -> usize {
-    let mut count = 0;
-    while count < into.len()
-        && let Some(byte) = from.next_byte()
-    {
-        into[count] = byte;
-        count += 1;
-    }
-    count
 }

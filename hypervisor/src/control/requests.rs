@@ -8,13 +8,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use boot::options::GuestStart;
-use wire::{
-    LogRecord, MAX_CONSOLE_BYTES, Refusal, RefusalCode, ReplyBody, Request, RequestBody, VmInfo, VmState, page,
-};
+use wire::{LogRecord, MAX_CONSOLE_BYTES, Refusal, RefusalCode, ReplyBody, RequestBody, VmInfo, VmState, page};
 
 use super::configuring;
 use super::cpus::{self, CpuOrders};
 use super::dump;
+use super::guest_lines::Asked;
 use super::info;
 use super::named::find;
 use super::timeline;
@@ -54,7 +53,7 @@ pub fn is_start(body: &RequestBody) -> bool {
 }
 
 /// Carries out a request. `None`: it is answered later, by `cpus`.
-pub fn answer(Request { id, body }: Request, cpus: &mut CpuOrders) -> Option<Result<ReplyBody, Refusal>> {
+pub fn answer(asked: Asked, body: RequestBody, cpus: &mut CpuOrders) -> Option<Result<ReplyBody, Refusal>> {
     Some(match body {
         RequestBody::Info => Ok(ReplyBody::Info(info::host())),
         RequestBody::VmList { from_index } => Ok(list(from_index)),
@@ -106,7 +105,7 @@ pub fn answer(Request { id, body }: Request, cpus: &mut CpuOrders) -> Option<Res
         }),
         RequestBody::Timeline { from } => Ok(timeline::page(from)),
         RequestBody::CpuList { from_index } => Ok(cpus::list(from_index)),
-        RequestBody::CpuOffline { index } => return cpus.take_offline(id, index),
+        RequestBody::CpuOffline { index } => return cpus.take_offline(asked, index),
         RequestBody::CpuOnline { index } => cpus.bring_online(index),
         RequestBody::PciList { from_index } => {
             let holder = |place| assigned::holder(place).map(|guest| guest.config.name.clone());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sockets between guests: the way of a packet from one guest's memory to another's. And the host's own streams to
-//! servers in guests.
+//! Sockets between guests: the way of a packet from one guest's memory to another's. And the host's own streams: to
+//! servers in guests, and from clients in guests to the control channel.
 //!
 //! ```text
 //! exit: notification ──► the vCPU's turn: take a packet ──► receiver: copy into its buffers ──► give it back
@@ -11,21 +11,24 @@
 //! taken while a device of its own is locked, and one port at a time. A packet waits in its sender's queue while the
 //! receiver has no buffers: the host keeps none.
 
+mod adopted;
 mod port;
 mod sending;
+pub mod services;
 pub mod streams;
 
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use bundle::GuestConfig;
+use bundle::{GuestConfig, VsockConfig};
 use spin::Mutex;
 use vm::devices::pci::Slot;
 use vm::devices::virtio;
-use vm::devices::vsock::Vsock;
+use vm::devices::vsock::{HOST_CID, Vsock};
 use vm::machine::Machine;
 
 use self::port::{Plugged, Port, SOCKETS, Sender, ports};
@@ -47,6 +50,7 @@ pub fn create(guests: &[GuestConfig]) {
     };
     let cids = guests.iter().filter_map(|guest| guest.vsock.as_ref()).map(|vsock| vsock.cid);
     SOCKETS.call_once(|| cids.map(port).collect());
+    services::create(guests);
     streams::create(guests);
 }
 
@@ -58,10 +62,16 @@ pub fn attach(guest: &Guest, machine: &mut Machine<GuestRam>) -> Result<Option<S
     let Some(config) = &guest.config.vsock else { return Ok(None) };
     let bad = |reason: &str| format!("virtio-vsock: {reason}");
     let port = ports().iter().position(|port| port.cid == config.cid).ok_or_else(|| bad("its port is not there"))?;
-    let device = virtio::in_slot(SLOT, Vsock::new(config.cid, config.peers.clone()));
+    let device = virtio::in_slot(SLOT, Vsock::new(config.cid, reachable(config)));
     let device = device.map_err(|_| bad("it fits no function"))?;
     let device = machine.bus_mut().attach_function(device).map_err(|_| bad("its slot on the guest's bus is taken"))?;
     Ok(Some(Socket { port, device }))
+}
+
+/// Returns the identifiers to which a guest may open connections.
+fn reachable(config: &VsockConfig) -> Vec<u32> {
+    let host = config.control.map(|_| HOST_CID);
+    config.peers.iter().copied().chain(host).collect()
 }
 
 /// The device of a run receives from here on.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rules of the sockets that guests have.
 
-use bundle::VsockConfig;
+use bundle::{ControlRights, ControlRole, GuestControl, VsockConfig};
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn sockets(lines: &[&str]) -> Result<Vec<Option<VsockConfig>>, String> {
 }
 
 fn vsock(cid: u32, peers: &[u32]) -> Option<VsockConfig> {
-    Some(VsockConfig { cid, peers: peers.to_vec() })
+    Some(VsockConfig { cid, peers: peers.to_vec(), control: None })
 }
 
 #[test]
@@ -28,6 +28,18 @@ fn without_a_number_a_guest_gets_the_lowest_that_is_free() {
 fn peers_are_guests_by_their_names() {
     let found = sockets(&["vsock = { peers = [\"c\", \"b\"] }", "vsock = true", "vsock = { cid = 77 }"]);
     assert_eq!(found, Ok(vec![vsock(3, &[4, 77]), vsock(4, &[]), vsock(77, &[])]));
+}
+
+#[test]
+fn a_guest_may_control_the_host() {
+    let with = |role, rights| Some(VsockConfig { control: Some(GuestControl { role, rights }), ..vsock(3, &[])? });
+    let dump = ControlRights { dump: true, devices: true, console: false };
+    let found = sockets(&["vsock = { control = \"update\", rights = [\"devices\", \"dump\"] }"]);
+    assert_eq!(found, Ok(vec![with(ControlRole::Update, dump)]));
+    assert_eq!(
+        sockets(&["vsock = { control = \"read\" }"]),
+        Ok(vec![with(ControlRole::Read, ControlRights::default())])
+    );
 }
 
 #[test]
@@ -50,6 +62,15 @@ fn mistakes_of_sockets_are_named() {
         (
             &["vsock = { peers = [\"b\"] }", ""],
             "5:21: guest \"a\": vsock: peers: the guest \"b\" has no sockets; add `vsock = true` to it",
+        ),
+        (
+            &["vsock = { rights = [\"dump\"] }"],
+            "5:20: guest \"a\": rights without a role do nothing; write control = \"read\" beside them",
+        ),
+        (&["vsock = { control = \"revoked\" }"], "5:21: guest \"a\": no guest is revoked; leave control out"),
+        (
+            &["vsock = { control = \"read\", rights = [\"dmp\"] }"],
+            "5:38: guest \"a\": rights = \"dmp\" is unknown; did you mean \"dump\"? (possible are console, dump, devices)",
         ),
         (&["vsock = { peer = [] }"], "5:11: guest \"a\": unknown key \"peer\"; did you mean \"peers\"?"),
     ] {

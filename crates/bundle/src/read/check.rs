@@ -5,7 +5,7 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use crate::control::ControlKeyConfig;
+use crate::control::{ControlKeyConfig, ControlRole};
 use crate::error::Problem;
 use crate::guest::GuestConfig;
 use crate::limits;
@@ -104,6 +104,9 @@ fn uuids(manifest: &Manifest) -> Result<(), Problem> {
 /// Checks that each guest's sockets have an identifier of their own, and reach guests that have one, too.
 fn sockets(manifest: &Manifest) -> Result<(), Problem> {
     let all = || manifest.guests.iter().filter_map(|guest| Some((guest, guest.vsock.as_ref()?)));
+    if all().filter(|(_, vsock)| vsock.control.is_some()).count() > limits::CONTROL_GUESTS {
+        return Err(Problem::TooManyControlGuests);
+    }
     for (guest, vsock) in all() {
         let bad = |reason| Err(Problem::BadGuest { guest: guest.name.clone(), reason });
         if !limits::CIDS.contains(&vsock.cid) {
@@ -114,6 +117,9 @@ fn sockets(manifest: &Manifest) -> Result<(), Problem> {
         }
         if vsock.peers.len() > limits::GUESTS {
             return bad("has too many peers: 64 are possible");
+        }
+        if vsock.control.is_some_and(|control| control.role == ControlRole::Revoked) {
+            return bad("may control the host in the role of a revoked key: read, operate and update are possible");
         }
         let is_other = |cid: &u32| *cid != vsock.cid && all().any(|(_, other)| other.cid == *cid);
         if !vsock.peers.iter().all(is_other) {

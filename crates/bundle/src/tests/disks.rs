@@ -24,7 +24,7 @@ fn disk() -> DiskConfig {
 
 /// Returns a storage guest, and one with these disks.
 fn guests(disks: Vec<DiskConfig>) -> Vec<GuestConfig> {
-    let vsock = Some(VsockConfig { cid: STORAGE, peers: vec![] });
+    let vsock = Some(VsockConfig { cid: STORAGE, peers: vec![], control: None });
     vec![GuestConfig { name: "storage".to_string(), vsock, ..debian() }, GuestConfig { disks, ..debian() }]
 }
 

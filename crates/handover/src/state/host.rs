@@ -6,6 +6,9 @@ use zerocopy::little_endian::U32;
 use crate::layout::{Control, Stamps};
 use crate::macros::plain;
 
+/// The most [`ControlStream`]s in a block.
+pub const MOST_CONTROL_STREAMS: usize = 32;
+
 plain! {
     /// A guest's console: bytes that wait. Behind this come those that the guest has written, then those that were
     /// typed.
@@ -23,6 +26,33 @@ plain! {
         pub count: U32 as "count",
         /// Zero.
         pub zero: U32 as "zero",
+    }
+
+    /// Streams that clients in guests have opened to the control channel. Behind this come the [`ControlStream`]s.
+    pub struct ControlStreams since 4 {
+        /// How many.
+        pub count: U32 as "count",
+        /// Zero.
+        pub zero: U32 as "zero",
+    }
+
+    /// A stream that a client in a guest has opened to the control channel, with nothing on its way. Numbers of bytes
+    /// are modulo 2^32.
+    pub struct ControlStream since 4 {
+        /// The guest's context identifier.
+        pub cid: U32 as "number",
+        /// The guest's port.
+        pub port: U32 as "number",
+        /// Bytes that the guest has received.
+        pub delivered: U32 as "bytes",
+        /// Bytes up to which the guest has stated room.
+        pub room_until: U32 as "bytes",
+        /// Bytes that the host has received.
+        pub consumed: U32 as "bytes",
+        /// Zero.
+        pub zero: U32 as "zero",
+        /// The state of the client's session.
+        pub session: Control as "piece",
     }
 
     /// State that changes until the last moment, so that the record itself can be finished before guests stop.

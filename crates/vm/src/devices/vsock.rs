@@ -25,7 +25,7 @@ mod receiving;
 mod sending;
 mod state;
 
-pub use ::vsock::{Address, HEADER_BYTES, HOST_CID, Header, Outgoing};
+pub use ::vsock::{Address, HEADER_BYTES, HOST_CID, Header, Key, Operation, Outgoing, Progress, Stream, StreamPhase};
 pub use device::Vsock;
 pub use receiving::Received;
 pub use sending::{Packet, Taken};

@@ -8,39 +8,40 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
+use super::accepted::accepted;
 use crate::*;
 
-const PEER: Address = Address { cid: 7, port: 10_809 };
+pub const PEER: Address = Address { cid: 7, port: 10_809 };
 const ROOM: u32 = 1000;
 
 /// A guest that keeps all rules: what its table lets through is sent, and what it receives counts.
-struct Guest {
-    table: Connections,
-    host_port: u32,
+pub struct Guest {
+    pub table: Connections,
+    pub host_port: u32,
     room: u32,
-    received: Vec<u8>,
+    pub received: Vec<u8>,
     consumed: u64,
     sent: u64,
     /// Bytes up to which the host has room.
     host_until: u64,
-    is_reset: bool,
+    pub is_reset: bool,
 }
 
 impl Guest {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let table = Connections::new(PEER.cid);
         let (received, host_port, room) = (Vec::new(), 0, ROOM);
         Self { table, host_port, room, received, consumed: 0, sent: 0, host_until: 0, is_reset: false }
     }
 
-    fn header(&self, operation: Operation, bytes: u32) -> Header {
+    pub fn header(&self, operation: Operation, bytes: u32) -> Header {
         let destination = Address { cid: HOST_CID, port: self.host_port };
         let (operation, flags, buffer_bytes) = (Some(operation), 0, self.room);
         Header { source: PEER, destination, bytes, operation, flags, buffer_bytes, consumed: self.consumed as u32 }
     }
 
     /// The guest gets the next packet, or the first bytes of its data; false if there is none.
-    fn take(&mut self, stream: &mut Stream, most: usize) -> bool {
+    pub fn take(&mut self, stream: &mut Stream, most: usize) -> bool {
         let Some(Outgoing { header, data }) = stream.next() else { return false };
         let data = data.concat();
         assert_eq!((header.bytes as usize, header.source.cid), (data.len(), HOST_CID));
@@ -64,7 +65,7 @@ impl Guest {
     }
 
     /// The guest sends a packet with this data.
-    fn send(&mut self, stream: &mut Stream, operation: Operation, data: &[u8]) -> Result<(), Refused> {
+    pub fn send(&mut self, stream: &mut Stream, operation: Operation, data: &[u8]) -> Result<(), Refused> {
         let header = self.header(operation, data.len() as u32);
         assert_eq!(self.table.send(&header, false), Ok(true), "{header:?}");
         let mut at = 0;
@@ -206,6 +207,8 @@ enum Step {
     GuestConsumes(u64),
     GuestRoom(u32),
     GuestAsks,
+    /// The host goes on in the next image.
+    Update,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -218,6 +221,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         (0u64..5000).prop_map(Step::GuestConsumes),
         (0u32..5000).prop_map(Step::GuestRoom),
         Just(Step::GuestAsks),
+        Just(Step::Update),
     ];
     prop::collection::vec(step, 1..80)
 }
@@ -230,8 +234,10 @@ fn string(from: usize, bytes: usize) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn s5_10_6_bytes_arrive_in_order_and_no_side_exceeds_the_room_of_the_other(steps in steps()) {
-        let (mut stream, mut guest) = open();
+    fn s5_10_6_bytes_arrive_in_order_and_no_side_exceeds_the_room_of_the_other(
+        steps in steps(), is_accepted: bool,
+    ) {
+        let (mut stream, mut guest) = if is_accepted { accepted() } else { open() };
         let (mut sent, mut received, mut waiting) = (0, 0_u64, VecDeque::<u8>::new());
         for step in steps {
             match step {
@@ -261,6 +267,13 @@ proptest! {
                     prop_assert_eq!(guest.send(&mut stream, Operation::CreditUpdate, &[]), Ok(()));
                 }
                 Step::GuestRoom(room) => guest.room = room,
+                Step::Update => {
+                    if let Some(progress) = stream.progress() {
+                        stream = Stream::new(Address { cid: 0, port: 0 });
+                        prop_assert!(stream.resume(&progress));
+                        prop_assert_eq!(stream.progress(), Some(progress));
+                    }
+                }
                 Step::GuestAsks => prop_assert_eq!(guest.send(&mut stream, Operation::CreditRequest, &[]), Ok(())),
             }
             prop_assert!(guest.host_until <= received + STREAM_BYTES as u64);

@@ -9,8 +9,9 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use spin::{Mutex, Once};
 use vm::devices::pci::Endpoint;
 use vm::devices::virtio::{Chain, Fault, Io, Virtio};
-use vm::devices::vsock::{HOST_CID, Vsock};
+use vm::devices::vsock::{Key, Vsock};
 
+use super::adopted;
 use crate::arch::guest_memory::GuestRam;
 use crate::guests::forwarding::{Run, work};
 
@@ -75,7 +76,8 @@ pub(super) fn with(port: &Port, mut act: impl FnMut(&mut Vsock, &mut Io<'_>, &Gu
     plugged.as_ref().is_some_and(|plugged| {
         let memory = plugged.run.machine().memory();
         if port.has_old_streams.load(Ordering::Relaxed) && port.has_old_streams.swap(false, Ordering::Relaxed) {
-            work(&*plugged.run, None, &plugged.device, &mut |vsock, io| vsock.reset_all_of(HOST_CID, io));
+            let is_gone = |key: &Key| !adopted::has(port.cid, key);
+            work(&*plugged.run, None, &plugged.device, &mut |vsock, io| vsock.reset_of_host(&is_gone, io));
         }
         work(&*plugged.run, None, &plugged.device, &mut |vsock, io| act(vsock, io, memory))
     })

@@ -7,7 +7,7 @@ use vm::devices::virtio::{Chain, Fault, Io};
 use vm::devices::vsock::{HOST_CID, Header, Packet, Received, Taken, Vsock};
 
 use super::port::{Port, Sender, Socket, find, ports, with};
-use super::streams;
+use super::{services, streams};
 use crate::arch::{cpu, timer};
 use crate::guests::forwarding::{Between, Run, work};
 
@@ -84,6 +84,7 @@ pub fn reset_peers(cid: u32) {
     for port in ports().iter().filter(|port| port.cid != cid) {
         with(port, |vsock, io, _| vsock.reset_all_of(cid, io));
     }
+    services::reset_all_of(cid);
     streams::reset_all_of(cid);
 }
 
@@ -154,7 +155,8 @@ impl Own<'_> {
 
     /// One of the host's streams takes a packet: it has room for all that the guest may send.
     fn forward_to_host(self, packet: &Packet, sender: &Sender) -> Next {
-        match streams::receive(self.run, packet, &sender.chain) {
+        let received = services::receive(self.run, packet, &sender.chain);
+        match received.unwrap_or_else(|| streams::receive(self.run, packet, &sender.chain)) {
             Received::All => self.done(packet.header().bytes),
             Received::Part | Received::Full => self.hold(packet, PAUSE_US),
             Received::Refused => self.refuse(packet.header()),

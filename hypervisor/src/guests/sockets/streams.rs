@@ -12,7 +12,7 @@ use bundle::GuestConfig;
 use spin::{Mutex, Once};
 use vm::devices::blk::Socket;
 use vm::devices::virtio::Chain;
-use vm::devices::vsock::{Address, HEADER_BYTES, Outgoing, Packet, Received};
+use vm::devices::vsock::{self, Address, HEADER_BYTES, Outgoing, Packet, Received};
 use vm::memory::GuestMemory;
 
 use super::port::{find, with};
@@ -80,31 +80,7 @@ impl Stream {
 
     /// Sends what the stream has to send.
     pub fn send(&self, socket: &mut Socket) -> Sent {
-        let stream = socket.stream();
-        for _ in 0..PACKETS {
-            let Some(Outgoing { header, data }) = stream.next() else { return Sent::All };
-            let (mut packet, mut received) = (Packet::of_host(header), Received::Refused);
-            if let Some((_, port)) = find(self.server.cid) {
-                with(port, |vsock, io, _| {
-                    received = vsock.receive_of_host(&mut packet, data, io)?;
-                    Ok(())
-                });
-            }
-            match received {
-                Received::All | Received::Part => stream.note_sent(&header, packet.passed()),
-                Received::Full => {
-                    if packet.passed() > 0 {
-                        stream.note_sent(&header, packet.passed());
-                    }
-                    return Sent::Full;
-                }
-                Received::Refused | Received::Sender(_) => {
-                    stream.note_refused(&header);
-                    return Sent::Refused;
-                }
-            }
-        }
-        Sent::More
+        send(socket.stream())
     }
 
     /// The disk's guest is to work for it.
@@ -123,27 +99,57 @@ pub(super) fn receive(run: &dyn Run, packet: &Packet, chain: &Chain) -> Received
         return Received::Refused;
     };
     let Some(mut socket) = stream.socket.try_lock() else { return Received::Part };
-    let received = match socket.stream().accept(header) {
-        Err(_) => Received::Refused,
-        Ok(places) => {
-            let (memory, mut done): (&dyn GuestMemory, usize) = (run.machine().memory(), 0);
-            let copied = places.into_iter().try_for_each(|place| {
-                chain.read(memory, (HEADER_BYTES + done) as u32, place)?;
-                done += place.len();
-                Ok(())
-            });
-            match copied {
-                Ok(()) => {
-                    socket.stream().note_received(done as u32);
-                    Received::All
-                }
-                Err(fault) => Received::Sender(fault),
-            }
-        }
-    };
+    let received = take_in(socket.stream(), run, packet, chain);
     drop(socket);
     stream.wake();
     received
+}
+
+/// Sends what a stream has to send.
+pub(super) fn send(stream: &mut vsock::Stream) -> Sent {
+    for _ in 0..PACKETS {
+        let cid = stream.peer().cid;
+        let Some(Outgoing { header, data }) = stream.next() else { return Sent::All };
+        let (mut packet, mut received) = (Packet::of_host(header), Received::Refused);
+        if let Some((_, port)) = find(cid) {
+            with(port, |vsock, io, _| {
+                received = vsock.receive_of_host(&mut packet, data, io)?;
+                Ok(())
+            });
+        }
+        match received {
+            Received::All | Received::Part => stream.note_sent(&header, packet.passed()),
+            Received::Full => {
+                if packet.passed() > 0 {
+                    stream.note_sent(&header, packet.passed());
+                }
+                return Sent::Full;
+            }
+            Received::Refused | Received::Sender(_) => {
+                stream.note_refused(&header);
+                return Sent::Refused;
+            }
+        }
+    }
+    Sent::More
+}
+
+/// A stream takes a guest's packet: it has room for all that the guest may send.
+pub(super) fn take_in(stream: &mut vsock::Stream, run: &dyn Run, packet: &Packet, chain: &Chain) -> Received {
+    let Ok(places) = stream.accept(packet.header()) else { return Received::Refused };
+    let (memory, mut done): (&dyn GuestMemory, usize) = (run.machine().memory(), 0);
+    let copied = places.into_iter().try_for_each(|place| {
+        chain.read(memory, (HEADER_BYTES + done) as u32, place)?;
+        done += place.len();
+        Ok(())
+    });
+    match copied {
+        Ok(()) => {
+            stream.note_received(done as u32);
+            Received::All
+        }
+        Err(fault) => Received::Sender(fault),
+    }
 }
 
 /// Resets all streams of a guest that is gone, or has dropped its connections.

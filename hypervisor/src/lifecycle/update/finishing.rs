@@ -21,6 +21,7 @@ use crate::guests::events;
 use crate::guests::instance::Instance;
 use crate::guests::pci;
 use crate::guests::slots::GUESTS;
+use crate::guests::sockets::services;
 use crate::kernel::console;
 use crate::kernel::cpus;
 use crate::kernel::inherited::{self, ChannelState};
@@ -121,6 +122,7 @@ fn resume_functions() {
 
 /// Takes over the output that waited on guests' consoles.
 fn take_consoles() {
+    services::resume_all();
     let Some(record) = inherited::record() else { return };
     for guest in GUESTS.all() {
         let Some(place) = record.block_of(BlockKind::Console, guest.number, 0) else { continue };

@@ -6,12 +6,13 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use handover::block::{BlockMut, HEAD_BYTES, Owner};
+use handover::block::{BlockError, BlockMut, HEAD_BYTES, Owner};
 use handover::layout::guests::{BlockPlace, Guest as GuestRecord, GuestMemory, MemoryUse};
 use handover::layout::{Assignment, PortCounters, Stamps, unpadded};
-use handover::state::{BlockKind, Late};
+use handover::state::{BlockKind, ControlStream, ControlStreams, Late};
 use units::{PAGE_BYTES, PageSize};
 use wire::history::HISTORY_BYTES;
+use zerocopy::IntoBytes as _;
 
 use super::block::Block;
 use super::guest_state;
@@ -20,6 +21,7 @@ use crate::arch::percpu::BOOT_CPU;
 use crate::guests::events;
 use crate::guests::pci::assignments;
 use crate::guests::slots::GUESTS;
+use crate::guests::sockets::services;
 use crate::kernel::inherited::ChannelState;
 use crate::kernel::ledger::retired;
 
@@ -54,12 +56,25 @@ impl HandOverState {
         Ok(this)
     }
 
+    /// Adds room for the streams of clients in guests, where there may be any.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub(super) fn add_streams(&mut self) -> Result<(), String> {
+        let bytes = services::lines().len() * size_of::<ControlStream>();
+        if bytes > 0 {
+            self.add(BlockKind::ControlStreams, HOST, BOOT_CPU, BOOT_CPU, bytes as u64)?;
+        }
+        Ok(())
+    }
+
     /// Saves the host's own last state: the control channel's state, the time stamps, and its events. Allocates
     /// nothing.
     ///
     /// # Errors
     /// It finds no room.
     pub fn save_host(&self, version: u32, stamps: &Stamps, channel_state: &ChannelState) -> Result<(), String> {
+        self.save_streams(version, &channel_state.streams)?;
         let block = self.block(BlockKind::Late, HOST).ok_or("the host has no block")?;
         let late = Late { stamps: *stamps, control: channel_state.section(events::next_sequence()) };
         block.with(|bytes| {
@@ -69,6 +84,19 @@ impl HandOverState {
             *into = late;
             let used = events::save(tail);
             block.finish(used).map_err(|_| "the state of the host does not fit into its block".into())
+        })
+    }
+
+    fn save_streams(&self, version: u32, streams: &[ControlStream]) -> Result<(), String> {
+        let Some(block) = self.block(BlockKind::ControlStreams, HOST) else { return Ok(()) };
+        block.with(|bytes| {
+            let text = |error: BlockError| format!("the streams of guests: {error}");
+            let mut block = BlockMut::<ControlStreams>::begin(bytes, HOST, version).map_err(text)?;
+            let (head, tail) = block.parts().map_err(text)?;
+            head.count = (streams.len() as u32).into();
+            let places = tail.chunks_exact_mut(size_of::<ControlStream>());
+            places.zip(streams).for_each(|(place, stream)| place.copy_from_slice(stream.as_bytes()));
+            block.finish(size_of_val(streams)).map_err(text)
         })
     }
 

@@ -37,6 +37,7 @@ impl HandOverState {
     /// Why a guest cannot be handed over.
     pub fn pack(version: u32) -> Result<Self, String> {
         let mut this = Self::of_the_host()?;
+        this.add_streams()?;
         this.ports = networks::counted::section();
         if !this.ports.is_empty() && version < Kind::Ports.since() {
             return Err(format!("the bundle has networks, which hand-over version {version} does not carry"));

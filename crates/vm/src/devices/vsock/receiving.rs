@@ -2,7 +2,7 @@
 //! Packets that the driver receives.
 
 use ::virtio::{Chain, Fault};
-use vsock::{Address, HEADER_BYTES, Header, Operation};
+use vsock::{Address, HEADER_BYTES, HOST_CID, Header, Key, Operation};
 
 use super::device::{RECEIVE, Vsock};
 use super::sending::Packet;
@@ -97,6 +97,15 @@ impl Vsock {
     /// The [`Fault`] of this device's driver.
     pub fn reset_all_of(&mut self, peer_cid: u32, io: &mut Io<'_>) -> Result<(), Fault> {
         self.connections.reset_all_of(peer_cid);
+        self.flush(io)
+    }
+
+    /// The host's ends of these connections are gone: the driver gets RST for each.
+    ///
+    /// # Errors
+    /// The [`Fault`] of this device's driver.
+    pub fn reset_of_host(&mut self, is_gone: &dyn Fn(&Key) -> bool, io: &mut Io<'_>) -> Result<(), Fault> {
+        self.connections.reset_where(&|key| key.peer.cid == HOST_CID && is_gone(key));
         self.flush(io)
     }
 
