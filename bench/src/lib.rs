@@ -37,6 +37,7 @@ mod guest_boot;
 mod guest_panic;
 mod host;
 mod log;
+mod net;
 mod operating;
 mod panic;
 mod pci;
@@ -75,6 +76,7 @@ pub static ALL: &[&Bench] = &[
     &operating::BENCH,
     &pci::BENCH,
     &exits::BENCH,
+    &net::BENCH,
     &sched::BENCH,
     &vpmu::BENCH,
     &verify::BENCH,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use baton::config::{Config, Control, Device, Guest, Host, Image, Iommu};
 use baton::size::Size;
-use bundle::WhenDone;
+use bundle::{NetworkConfig, WhenDone};
 use lab::{Accelerator, Emulator, Happening, Hardware, Lab, Machine, RunDir, What};
 use tempfile::TempDir;
 
@@ -27,6 +27,8 @@ pub(super) struct HostSetup {
     pub memory: Size,
     /// Without guests the machine has no bundle.
     pub guests: Vec<Guest>,
+    /// The networks between guests.
+    pub networks: Vec<NetworkConfig>,
     pub when_done: WhenDone,
     /// The image that the machine boots.
     pub build: Build,
@@ -52,6 +54,7 @@ impl HostSetup {
             cpus: 1,
             memory,
             guests: Vec::new(),
+            networks: Vec::new(),
             when_done: WhenDone::Stay,
             build: Build::Shipped,
             image: Image::None,
@@ -102,7 +105,7 @@ impl HostSetup {
             trusted_keys: Vec::new(),
             allow_downgrade: None,
             control: Control::default(),
-            networks: Vec::new(),
+            networks: self.networks.clone(),
             guests: self.guests.clone(),
         };
         baton::bundle::build(&config, Some(&context.image_of(self.next_build)?))

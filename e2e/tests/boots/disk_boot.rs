@@ -40,18 +40,23 @@ const MEMORY_MIB: u64 = 384;
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// A disk with one partition on which these kernels are installed, and a boot loader that starts the first.
-struct Disk {
+pub(super) struct Disk {
     file: PathBuf,
 }
 
 impl Disk {
     fn new(folder: &Path, kernels: &[Kernel]) -> Result<Self> {
+        Self::with_initrd(folder, kernels, &std::fs::read(built("guests/initramfs.cpio")?)?)
+    }
+
+    /// The same, with this initial RAM disk.
+    pub(super) fn with_initrd(folder: &Path, kernels: &[Kernel], initrd: &[u8]) -> Result<Self> {
         let (tree, file) = (folder.join("tree"), folder.join("disk.img"));
         std::fs::create_dir_all(tree.join("boot/grub"))?;
         for kernel in kernels {
             std::fs::copy(kernel.file()?, tree.join("boot").join(name_of(*kernel)))?;
         }
-        std::fs::copy(built("guests/initramfs.cpio")?, tree.join("boot/initrd.img"))?;
+        std::fs::write(tree.join("boot/initrd.img"), initrd)?;
         std::fs::write(tree.join("boot/grub/grub.cfg"), configuration(kernels))?;
         let mut start = vec![0; PARTITION_AT as usize];
         start[ENTRIES_AT + 4] = LINUX_TYPE;
@@ -82,13 +87,18 @@ impl Disk {
         Ok(())
     }
 
+    /// Its image.
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
     fn device(&self) -> Device {
         let storage = Storage::File(self.file.clone());
         Device::Nvme(Nvme { storage, serial: SERIAL.to_owned(), virtual_functions: 0 })
     }
 }
 
-fn runs(mut command: Command) -> Result<()> {
+pub(super) fn runs(mut command: Command) -> Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().with_context(|| format!("{name} cannot be started; install e2fsprogs"))?;
     ensure!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));

@@ -58,6 +58,7 @@ mod report;
 mod restart;
 mod self_tests;
 mod serve;
+mod service_guest;
 mod shutdown;
 mod smbios;
 mod smp;
@@ -95,7 +96,8 @@ const LONGEST: [&str; 10] = [
 ];
 
 fn main() -> ExitCode {
-    if let Some(status) = lab::bound::play().or_else(e2e::relay::play).or_else(e2e::tool::play) {
+    let played = lab::bound::play().or_else(serve::play).or_else(e2e::relay::play).or_else(e2e::tool::play);
+    if let Some(status) = played {
         return status;
     }
     let mut arguments = Arguments::from_args();
@@ -273,6 +275,7 @@ fn long_tests() -> Vec<Trial> {
         ("sockets", if Kernel::V6_12.drivers().is_ok() { sockets::LONG_RULES } else { &[] }),
         ("guest_control", if Kernel::V6_12.drivers().is_ok() { guest_control::LONG_RULES } else { &[] }),
         ("disk_boot", if has_disks() { disk_boot::LONG_RULES } else { &[] }),
+        ("service_guest", if has_disks() { service_guest::LONG_RULES } else { &[] }),
         ("disks", if has_disks() { disks::LONG_RULES } else { &[] }),
         ("virtio", if Kernel::V6_12.drivers().is_ok() { virtio::LONG_RULES } else { &[] }),
         ("linux_functions", if Kernel::V6_1Full.file().is_ok() { linux_functions::DRIVER_LONG_RULES } else { &[] }),

@@ -8,12 +8,15 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use baton::client::Client;
 use baton::connection::{Address, Identity};
+use clap::Parser as _;
+use e2e::guest_tool::PLAYS_SERVICE;
 use e2e::host::{BOOT_LIMIT, Host};
 use e2e::place::Build;
 use e2e::recipe::Recipe;
@@ -37,6 +40,12 @@ pub const LONG_RULES: &[Rule] = &[("a_host_is_updated_by_an_image_that_is_sent_t
 })];
 
 const GUEST: &str = "a";
+
+/// Runs as the service, if that is wanted.
+pub fn play() -> Option<ExitCode> {
+    std::env::var_os(PLAYS_SERVICE)?;
+    Some(baton::program::run(|| ::serve::service::run(Options::parse(), ::serve::ending::first_signal()?).map(|()| 0)))
+}
 
 /// Starts a service for the host, and waits until it is seen.
 fn served(host: &Host, folder: &Path) -> Result<()> {
@@ -205,7 +214,7 @@ fn a_roll_back_is_counted() -> Result<()> {
 }
 
 /// Writes certificates of the service and of an operator, and the access file.
-fn write_certificates(folder: &Path) -> Result<Identity> {
+pub(super) fn write_certificates(folder: &Path) -> Result<Identity> {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;

@@ -11,6 +11,7 @@ mod disk;
 mod dmi;
 mod drivers;
 mod echo;
+mod flood;
 mod hvc;
 mod machine;
 mod nvme_functions;

@@ -23,6 +23,9 @@
 //! | `plugged:MIB` | writes and verifies so much of each NVMe disk that comes, until it is gone, for ever, beside the tasks that follow |
 //! | `reset:TIMES` | resets the function of the first NVMe disk, so many times, while others use it |
 //! | `reads:DEPTH:MS` | reads blocks of the first NVMe disk at random places for so long, DEPTH at a time, and prints how many |
+//! | `packets:OWN:TO:PORT` | sends datagrams in frames of 64 bytes from the first network card, which gets the address OWN, as many as there can be, for ever, beside the tasks that follow |
+//! | `bulk:OWN:TO:PORT` | the same by one TCP connection |
+//! | `sink:OWN:PORT` | drops datagrams and connections to a port of the first network card, which gets the address OWN, for ever, beside the tasks that follow |
 //! | `stream:OWN:TO:PORT` | sends a numbered datagram each millisecond from the first network card, which gets the address OWN, for ever, beside the tasks that follow |
 //! | `echo:TO:PORT` | verifies what a TCP connection sends back, for ever, beside the tasks that follow |
 //! | `serve:OWN:PORT` | gives the first network card the address OWN, and sends back what TCP connections send, for ever, beside the tasks that follow |
@@ -39,6 +42,7 @@
 //!
 //! After the last task, and with none, the machine powers off, unless a disk or a network card is in use for ever.
 
+use crate::flood::Traffic;
 use crate::power_key::Answer;
 use crate::print::Console;
 use std::fmt;
@@ -114,6 +118,17 @@ pub enum Task {
         /// The receiver.
         to: SocketAddrV4,
     },
+    /// Send as much as there can be, for ever, beside the tasks that follow.
+    Flood {
+        /// The traffic.
+        traffic: Traffic,
+        /// The network card's address.
+        own: Ipv4Addr,
+        /// The receiver.
+        to: SocketAddrV4,
+    },
+    /// Drop what comes to a port, for ever, beside the tasks that follow.
+    Sink(SocketAddrV4),
     /// Verify what a TCP connection sends back, for ever, beside the tasks that follow.
     Echo(SocketAddrV4),
     /// Send back what TCP connections send, for ever, beside the tasks that follow.
@@ -160,6 +175,8 @@ impl Task {
             Self::Disk(_)
                 | Self::Plugged(_)
                 | Self::Stream { .. }
+                | Self::Flood { .. }
+                | Self::Sink(_)
                 | Self::Echo(_)
                 | Self::Serve(_)
                 | Self::VsockEcho { .. }
@@ -182,7 +199,8 @@ impl fmt::Display for UnknownTask {
             f,
             "agent={}: no such task; known are poweroff, reboot, panic, shell, memtest, pvpanic, drivers, poll:MS, \
              mix:MS, compute:MS, churn:MS, heartbeat:MS[:COUNT], stress:MS, replug:TIMES, steal, backtrace, \
-             disk:MIB, plugged:MIB, reset:TIMES, reads:DEPTH:MS, stream:OWN:TO:PORT, \
+             disk:MIB, plugged:MIB, reset:TIMES, reads:DEPTH:MS, stream:OWN:TO:PORT, packets:OWN:TO:PORT, \
+             bulk:OWN:TO:PORT, sink:OWN:PORT, \
              echo:TO:PORT, serve:OWN:PORT, vsock-echo:CID:PORT, vsock-serve:PORT, vsock-crowd:CID:PORT:TIMES, \
              hwrng:MS, flags, dmi:MS, power-key[:ignore], hvc:MS, print:ttyS0:KIB, \
              print:hvc0:KIB and wait, separated by commas",
@@ -237,6 +255,13 @@ fn task(word: &str) -> Result<Task, UnknownTask> {
         (Some("vsock-serve"), Some(port), None, _) => port.parse().ok().map(Task::VsockServe),
         (Some("vsock-echo"), Some(cid), Some(port), None) => vsock_echo(cid, port),
         (Some("vsock-crowd"), Some(cid), Some(port), Some(times)) if parts.next().is_none() => crowd(cid, port, times),
+        (Some("sink"), Some(own), Some(port), None) => address(own, port).map(Task::Sink),
+        (Some("packets"), Some(own), Some(to), Some(port)) if parts.next().is_none() => {
+            flood(Traffic::Packets, own, to, port)
+        }
+        (Some("bulk"), Some(own), Some(to), Some(port)) if parts.next().is_none() => {
+            flood(Traffic::Bulk, own, to, port)
+        }
         (Some("stream"), Some(own), Some(to), Some(port)) if parts.next().is_none() => stream(own, to, port),
         _ => None,
     };
@@ -258,6 +283,10 @@ fn reads(depth: &str, time: &str) -> Option<Task> {
 
 fn stream(own: &str, to: &str, port: &str) -> Option<Task> {
     Some(Task::Stream { own: own.parse().ok()?, to: address(to, port)? })
+}
+
+fn flood(traffic: Traffic, own: &str, to: &str, port: &str) -> Option<Task> {
+    Some(Task::Flood { traffic, own: own.parse().ok()?, to: address(to, port)? })
 }
 
 fn vsock_echo(cid: &str, port: &str) -> Option<Task> {

@@ -3,8 +3,8 @@
 
 use crate::options::Task;
 use crate::{
-    busy, churn, disk, dmi, drivers, echo, hvc, log, machine, nvme_functions, plugged, power_key, print, random, reads,
-    replug, serve, stream, stress, system, virtual_functions, vsock,
+    busy, churn, disk, dmi, drivers, echo, flood, hvc, log, machine, nvme_functions, plugged, power_key, print, random,
+    reads, replug, serve, stream, stress, system, virtual_functions, vsock,
 };
 use std::hint::black_box;
 use std::thread::sleep;
@@ -40,6 +40,8 @@ pub fn run(task: Task) {
         Task::Reset(times) => disk::reset(times),
         Task::Reads { depth, time } => reads::run(depth, time),
         Task::Stream { own, to } => stream::start(own, to),
+        Task::Flood { traffic, own, to } => flood::start(traffic, own, to),
+        Task::Sink(own) => flood::sink(own),
         Task::Echo(to) => echo::start(to),
         Task::Serve(own) => serve::start(own),
         Task::VsockEcho { cid, port } => vsock::start_echo(cid, port),

@@ -61,6 +61,9 @@ fn a_disk_has_a_size_and_a_stream_addresses() {
     let to = SocketAddrV4::new(Ipv4Addr::new(10, 0, 2, 2), 9000);
     assert_eq!(only("agent=echo:10.0.2.2:9000"), Task::Echo(to));
     assert_eq!(only("agent=stream:10.0.2.15:10.0.2.2:9000"), Task::Stream { own, to });
+    assert_eq!(only("agent=packets:10.0.2.15:10.0.2.2:9000"), Task::Flood { traffic: Traffic::Packets, own, to });
+    assert_eq!(only("agent=bulk:10.0.2.15:10.0.2.2:9000"), Task::Flood { traffic: Traffic::Bulk, own, to });
+    assert_eq!(only("agent=sink:10.0.2.2:9000"), Task::Sink(to));
 }
 
 #[test]
@@ -102,6 +105,9 @@ fn what_cannot_be_read_is_named_in_the_refusal() {
         "reads:257:5",
         "reads:1:5:5",
         "stream:10.0.0.1:10.0.0.2",
+        "bulk:10.0.0.1:10.0.0.2",
+        "packets:10.0.0.1:10.0.0.2:7:8",
+        "sink:10.0.0.1",
         "stream:10.0.0.1:10.0.0.2:70000",
         "echo:10.0.0.1",
         "echo:10.0.0.1:7:8",
