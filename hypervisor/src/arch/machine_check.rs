@@ -72,6 +72,6 @@ fn keep(found: &Found) -> Result<(), Fatal> {
     if !me.damage.put(found) {
         return Err(fatal(Why::TooMany));
     }
-    me.work_pending.store(true, core::sync::atomic::Ordering::Relaxed);
+    me.calls.for_work();
     Ok(())
 }

@@ -34,6 +34,7 @@
 pub mod address;
 pub mod apic;
 pub mod boot;
+pub mod calls;
 pub mod clock;
 pub mod counters;
 pub mod cpu;

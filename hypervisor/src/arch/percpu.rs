@@ -10,6 +10,7 @@ use profile::Place;
 use spin::Once;
 use wire::CpuPerf;
 
+use super::calls::Calls;
 use super::cpu_local::{self, HEAD, Head, cpu_local};
 use super::figures::Figures;
 use super::{apic, cpu, trap};
@@ -27,8 +28,8 @@ pub struct PerCpu {
     pub timer_fired: AtomicBool,
     /// A PCI function that a guest has has interrupted the CPU ([`super::device_vectors`]).
     pub device_raised: AtomicBool,
-    /// The CPU is to check its work.
-    pub work_pending: AtomicBool,
+    /// The calls for its loop.
+    pub calls: Calls,
     /// It holds one vCPU at most, so that a kick can be for that one only.
     pub holds_one: AtomicBool,
     /// It has come online and not left.
@@ -81,9 +82,8 @@ impl PerCpu {
         head.own.store(this as *const Self as u64, Ordering::Relaxed);
         // SAFETY: the hypervisor uses GS for nothing else, and the area lives for ever.
         unsafe { cpu::write_msr(MSR_GS_BASE, cpu_local::area(index).unwrap_or(0)) };
-        for flag in [&this.timer_fired, &this.work_pending] {
-            flag.store(false, Ordering::Relaxed);
-        }
+        this.timer_fired.store(false, Ordering::Relaxed);
+        this.calls.clear();
         this.holds_one.store(true, Ordering::Relaxed);
         this.idle_ticks.store(0, Ordering::Relaxed);
         this.idle_since.store(0, Ordering::Relaxed);
@@ -99,7 +99,7 @@ impl PerCpu {
             apic_id,
             timer_fired: AtomicBool::new(false),
             device_raised: AtomicBool::new(false),
-            work_pending: AtomicBool::new(false),
+            calls: Calls::new(),
             holds_one: AtomicBool::new(true),
             is_here: AtomicBool::new(false),
             online_since: AtomicU64::new(0),
@@ -191,7 +191,7 @@ pub fn my_number() -> u32 {
 /// Makes CPU `index` check its work, soon: from its loop, whatever it does now.
 pub fn wake(index: u32) {
     if index == PerCpu::current().index {
-        PerCpu::current().work_pending.store(true, Ordering::Relaxed);
+        PerCpu::current().calls.for_work();
     } else if let Some(other) = of(index) {
         apic::send(other.apic_id, trap::vector::WAKE);
     }
@@ -202,8 +202,7 @@ pub fn wake(index: u32) {
 #[inline]
 pub fn kick(index: u32) {
     if index == PerCpu::current().index {
-        // The sender's own loop checks before it picks the next vCPU.
-        PerCpu::current().work_pending.store(true, Ordering::Relaxed);
+        PerCpu::current().calls.for_choice();
     } else if let Some(other) = of(index) {
         apic::send(other.apic_id, trap::vector::KICK);
     }

@@ -176,14 +176,15 @@ extern "C" fn dispatch(frame: &mut TrapFrame) {
                 vector::KICK if PerCpu::current().holds_one.load(core::sync::atomic::Ordering::Relaxed) => {}
                 vector::CONSOLE_UART => {
                     serial::note_com1_interrupt();
-                    PerCpu::current().work_pending.store(true, core::sync::atomic::Ordering::Relaxed)
+                    PerCpu::current().calls.for_work()
                 }
                 vector::FLUSH_TLB => super::lock::interrupted(),
-                vector::WAKE | vector::CONTROL_UART | vector::KICK => {
+                vector::KICK => PerCpu::current().calls.for_choice(),
+                vector::WAKE | vector::CONTROL_UART => {
                     if number == vector::CONTROL_UART {
                         serial::note_com2_interrupt();
                     }
-                    PerCpu::current().work_pending.store(true, core::sync::atomic::Ordering::Relaxed)
+                    PerCpu::current().calls.for_work()
                 }
                 device if device_vectors::VECTORS.contains(&device) => {
                     line_inputs::mask(device);

@@ -105,11 +105,7 @@ impl Executive {
     #[inline]
     pub fn take_call(&mut self) -> bool {
         let is_due = || self.alarm_above.is_some_and(|alarm| alarm <= cpu::tsc());
-        if !self.me.work_pending.load(Ordering::Relaxed) && !is_due() {
-            return false;
-        }
-        self.me.work_pending.store(false, Ordering::Relaxed);
-        true
+        self.me.calls.take_work() || is_due()
     }
 
     /// Sets when the layers above are to be called although nothing has come for them.
@@ -127,6 +123,7 @@ impl Executive {
     #[inline]
     pub fn turn(&mut self) {
         self.me.timer_fired.store(false, Ordering::Relaxed);
+        self.me.calls.take_choice();
         device_interrupts::deliver_raised(self.me, Checking::All);
         let now = cpu::tsc();
         self.storm.step(now);
@@ -208,7 +205,7 @@ impl Executive {
             None => timer::clear_alarm(),
         }
         match &self.counting {
-            _ if self.me.work_pending.load(Ordering::Relaxed) => {}
+            _ if self.me.calls.are_any() => {}
             None => self.me.wait_for_interrupt(),
             Some(_) => self.counted_wait(),
         }
@@ -220,10 +217,10 @@ impl Executive {
         for _ in 0..FILLS_BETWEEN_GUESTS {
             match console::step() {
                 Step::More => cpu::take_pending_interrupts(),
-                Step::Busy => return self.me.work_pending.store(true, Ordering::Relaxed),
+                Step::Busy => return self.me.calls.for_work(),
                 Step::Done | Step::Full => return,
             }
         }
-        self.me.work_pending.store(true, Ordering::Relaxed);
+        self.me.calls.for_work();
     }
 }

@@ -67,7 +67,7 @@ impl Executive {
     /// Lets the next turn check everything that an interrupt would have announced while this CPU took none.
     pub fn check_everything(&self) {
         self.me.timer_fired.store(true, Ordering::Relaxed);
-        self.me.work_pending.store(true, Ordering::Relaxed);
+        self.me.calls.for_work();
     }
 
     /// Lets the next turn check every timer.

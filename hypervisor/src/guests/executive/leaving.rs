@@ -4,7 +4,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::Ordering;
 
 use sched::placement::{NoRoom, spread};
 use sched::{Leaving, State, Ticks};
@@ -107,7 +106,7 @@ impl Executive {
             Err(task) => {
                 self.take_in(task);
                 // Should its guest be paused, it stands still again.
-                self.me.work_pending.store(true, Ordering::Relaxed);
+                self.me.calls.for_work();
             }
         }
     }

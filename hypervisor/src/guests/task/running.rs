@@ -33,7 +33,7 @@ impl Task {
 
     #[inline(always)]
     fn run_by<A: Access>(&mut self, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
-        if self.first.is_some() && !me.work_pending.load(Ordering::Relaxed) {
+        if self.first.is_some() && !me.calls.are_any() {
             self.note_first(me.index);
         }
         self.host.others_alarm = others_alarm;
@@ -57,7 +57,7 @@ impl Task {
                 return Pause::Idle;
             }
             // Interrupts are masked from here to the entry, and one that comes then makes the guest leave at once.
-            if me.work_pending.load(Ordering::Relaxed) {
+            if me.calls.are_any() {
                 self.context::<A>().cancel_entry();
                 return Pause::Work;
             }

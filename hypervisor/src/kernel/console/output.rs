@@ -78,7 +78,7 @@ pub fn recorded() {
         if IS_DONE.load(Ordering::Relaxed) {
             IS_DONE.store(false, Ordering::Relaxed);
         }
-        PerCpu::current().work_pending.store(true, Ordering::Relaxed);
+        PerCpu::current().calls.for_work();
     } else if let Some(mut output) = OUTPUT.try_lock() {
         output.print(Patience::USUAL);
     }
