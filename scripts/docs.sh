@@ -17,7 +17,7 @@ TASK="docs"
 
 PARTS="$ROOT/scripts/docs"
 # The pages, in the order in which each page names them. Each is called after its file; the README is the front page.
-PAGES=(README.md docs/guide.md docs/guide/{tutorial,how-to,devices,networks,storage,watch,reference,explanation}.md
+PAGES=(README.md docs/guide.md docs/guide/{tutorial,how-to,devices,networks,storage,services,watch,reference,explanation}.md
   docs/{tool,install,pmu,timeline,threats,conformance,bench}.md)
 
 # The name of a source's page, without a suffix.

@@ -151,7 +151,7 @@ fn nic(number: u8) -> NicConfig {
     }
 }
 
-/// What the host has counted until a moment.
+/// The host's counts until a moment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reading {
     frames: u64,

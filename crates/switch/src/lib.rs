@@ -20,6 +20,8 @@
 //!   learned per VLAN.
 //! - **Isolated ports** exchange frames with ports that are not isolated only.
 //!
+//! [`Mitigation`] decides when a sender's driver is asked for notifications.
+//!
 //! The format of frames: IEEE 802.3-2018, section 3; tags: IEEE 802.1Q-2018, section 9.6; addresses that bridges do not
 //! forward: IEEE 802.1Q-2018, table 8-1. Frames are untrusted input: no length, address or tag panics.
 #![no_std]
@@ -34,6 +36,7 @@ mod counters;
 mod header;
 mod learned;
 mod mac;
+mod mitigation;
 mod network;
 mod port;
 mod ports;
@@ -42,6 +45,7 @@ pub use counters::{Counters, Figures, Reason};
 pub use header::{HEADER_BYTES, Header, MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES, TAG_BYTES, Tag};
 pub use learned::{AGE_NS, STATIONS};
 pub use mac::{Mac, NotAMac};
+pub use mitigation::{Mitigation, Occasion};
 pub use network::{Egress, Forward, Network, Refused};
 pub use port::{MAX_VLAN, Port, Vlans};
 pub use ports::{MAX_PORTS, Ports};

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use crate::*;
 
+mod mitigation;
 mod model;
 
 const MTU: usize = 1500;

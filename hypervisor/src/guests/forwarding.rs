@@ -14,6 +14,25 @@ use crate::arch::guest_memory::{GuestRam, OutsideOf};
 use crate::arch::percpu;
 use crate::guests::guest::Guest;
 
+/// How the sending of a guest goes on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Next {
+    /// The time for frames, in ticks; `None`: when the guest notifies a network device again.
+    pub frames: Option<u64>,
+    /// The guest does not notify a network device of its next frames. They are to be sent as soon as the vCPU leaves
+    /// the guest for longer than an exit.
+    pub lingers: bool,
+    /// The time for packets and disks.
+    pub others: Option<u64>,
+}
+
+impl Next {
+    /// Returns the earliest time.
+    pub fn at(&self) -> Option<u64> {
+        self.frames.into_iter().chain(self.others).min()
+    }
+}
+
 /// A run of a guest, as other guests' CPUs reach it.
 pub trait Run: Send + Sync {
     /// The guest.

@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use spin::Mutex;
+use switch::Occasion;
 use vm::machine::Machine;
 use wire::VcpuRegisters;
 
@@ -22,7 +23,7 @@ use crate::arch::{machine_check, percpu};
 use crate::guests::assigned;
 use crate::guests::assigned::functions::Functions;
 use crate::guests::disks::{self, Disk};
-use crate::guests::forwarding::Run;
+use crate::guests::forwarding::{Next, Run};
 use crate::guests::guest::Guest;
 use crate::guests::networks::{self, Nic};
 use crate::guests::sockets::{self, Socket};
@@ -70,13 +71,12 @@ impl Instance {
         !self.disks.is_empty()
     }
 
-    /// Forwards frames and packets that its guest has sent, and works for its disks, in a vCPU's time. Returns when it
-    /// is to go on.
-    pub fn send(&self, vcpu: usize) -> Option<u64> {
-        let frames = networks::send(self, vcpu, &self.nics);
+    /// Forwards frames and packets that its guest has sent, and works for its disks, in a vCPU's time.
+    pub fn send(&self, vcpu: usize, occasion: Occasion) -> Next {
+        let frames = networks::send(self, vcpu, &self.nics, occasion);
         let packets = self.socket.as_ref().and_then(|socket| sockets::send(self, vcpu, socket));
         let requests = disks::work(self, vcpu, &self.disks);
-        [frames, packets, requests].into_iter().flatten().min()
+        Next { others: packets.into_iter().chain(requests).min(), ..frames }
     }
 
     /// Its address space.

@@ -36,7 +36,7 @@ use crate::guests::guest::Guest;
 use self::port::{Lan, NETWORKS, Plugged, Port, port};
 
 pub use self::port::Nic;
-pub use self::sending::send;
+pub use self::sending::{linger_until, send};
 
 /// The device number of a guest's first network device: physical functions are before it.
 const FIRST_DEVICE: usize = 20;

@@ -17,6 +17,7 @@ use self::host::TaskHost;
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::{Access, Called, Vcpu};
 use crate::arch::{cpu, timer};
+use crate::guests::forwarding::Next;
 use crate::guests::freeze;
 use crate::guests::instance::Instance;
 use crate::guests::watching::Watched;
@@ -72,7 +73,7 @@ impl Task {
     pub fn new(instance: Arc<Instance>, index: usize, vcpu: Vcpu, cpu: Cpu) -> Self {
         // Disks connect before their driver is there.
         let send_at = (index == 0 && instance.has_disks()).then_some(0);
-        let host = TaskHost { guest: instance.guest.clone(), others_alarm: None, send_at };
+        let host = TaskHost { guest: instance.guest.clone(), others_alarm: None, send_at, next: Next::default() };
         let watched = Watched::new(&instance.guest);
         let weight = instance.guest.settings.weight();
         let (stolen_before, ran_before, left_at) = (0, 0, None);

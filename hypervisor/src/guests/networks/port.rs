@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use bundle::NicConfig;
 use rate::Bucket;
 use spin::{Mutex, Once};
-use switch::{Counters, Network};
+use switch::{Counters, Mitigation, Network};
 use vm::devices::net::{Chain, Net};
 use vm::devices::pci::Endpoint;
 use vm::devices::virtio::Virtio;
@@ -51,6 +51,8 @@ pub struct Port {
 /// The state that sending frames needs.
 pub struct Sender {
     pub chain: Box<Chain>,
+    /// Whether the driver is asked for notifications.
+    pub mitigation: Mitigation,
     pub bucket: Option<Bucket>,
 }
 
@@ -82,7 +84,7 @@ impl Port {
         Self {
             guest,
             counters: Counters::default(),
-            sender: Mutex::new(Sender { chain: Box::default(), bucket }),
+            sender: Mutex::new(Sender { chain: Box::default(), mitigation: Mitigation::default(), bucket }),
             plugged: Mutex::new(None),
         }
     }

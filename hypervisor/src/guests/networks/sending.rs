@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Forwarding the frames of one guest, a bounded number at a time.
 
-use switch::{Reason, Tag};
+use switch::{Occasion, Reason, Tag};
 use vm::devices::net::{Chain, Fault, Frame, Net, Taken, Undelivered};
 use vm::devices::virtio::Io;
 
 use super::port::{Lan, Nic, Port, Sender, lan};
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::{cpu, timer};
-use crate::guests::forwarding::{Between, Run, work};
+use crate::guests::forwarding::{Between, Next, Run, work};
 
 /// Frames that are taken or copied, and bytes that are copied, in one turn of one device.
 const FRAMES: usize = 64;
 const BYTES: usize = 512 << 10;
 /// The guest executes for as long between two turns.
 const PAUSE_US: u64 = 20;
+/// Frames are dense whose turns follow so soon.
+const DENSE_US: u64 = 200;
+/// A frame of a device that is not notified waits for so long at most while its guest executes.
+const LINGER_US: u64 = 50;
 
 /// The vCPU that forwards.
 #[derive(Clone, Copy)]
@@ -30,28 +34,37 @@ enum Turn {
     Done,
     /// There are more; they go on at this time, in ticks.
     At(u64),
+    /// There are no more frames, and the guest does not notify the device of the next ones. They are sent at this time.
+    Lingers(u64),
 }
 
-/// Forwards frames that a vCPU's guest has sent. Returns when it is to go on; `None`: when the guest notifies a device
-/// again.
+/// Returns until when a frame may wait, in ticks, that the guest sends from now on without a notification.
+pub fn linger_until() -> u64 {
+    cpu::tsc() + timer::us_to_ticks(LINGER_US)
+}
+
+/// Forwards frames that a vCPU's guest has sent.
 #[inline(never)]
-pub fn send(run: &dyn Run, vcpu: usize, nics: &[Nic]) -> Option<u64> {
-    let turns = nics.iter().filter_map(|nic| {
-        let lan = lan(nic)?;
-        let port = lan.ports.get(nic.port)?;
-        match send_by(Own { run, vcpu, nic }, lan, port) {
-            Turn::Done => None,
-            Turn::At(ticks) => Some(ticks),
-        }
-    });
-    turns.min()
+pub fn send(run: &dyn Run, vcpu: usize, nics: &[Nic], occasion: Occasion) -> Next {
+    let mut next = Next::default();
+    for nic in nics {
+        let Some((lan, port)) = lan(nic).and_then(|lan| Some((lan, lan.ports.get(nic.port)?))) else { continue };
+        let (at, lingers) = match send_by(Own { run, vcpu, nic }, lan, port, occasion) {
+            Turn::Done => continue,
+            Turn::At(at) => (at, false),
+            Turn::Lingers(at) => (at, true),
+        };
+        next.frames = next.frames.into_iter().chain([at]).min();
+        next.lingers |= lingers;
+    }
+    next
 }
 
-fn send_by(own: Own<'_>, lan: &Lan, port: &Port) -> Turn {
+fn send_by(own: Own<'_>, lan: &Lan, port: &Port, occasion: Occasion) -> Turn {
     // Another vCPU of this guest forwards: what it may have overlooked is there after it.
     let Some(mut sender) = port.sender.try_lock() else { return soon() };
     let mut is_faultless = own.begin();
-    let (mut frames, mut bytes) = (0, 0);
+    let (mut frames, mut bytes, dense) = (0, 0, timer::us_to_ticks(DENSE_US));
     while is_faultless {
         if let Err(at_ns) = check_rate(&mut sender) {
             own.end(false);
@@ -61,10 +74,14 @@ fn send_by(own: Own<'_>, lan: &Lan, port: &Port) -> Turn {
             own.end(false);
             return soon();
         }
-        let Sender { chain, bucket } = &mut *sender;
+        let Sender { chain, bucket, mitigation } = &mut *sender;
         let taken = own.take(chain);
         match taken {
             None => return Turn::Done,
+            Some(Taken::Nothing) if mitigation.decide(occasion, frames > 0, cpu::tsc(), dense) => {
+                own.end(false);
+                return Turn::Lingers(linger_until());
+            }
             Some(Taken::Nothing) if own.end(true) => frames += 1,
             Some(Taken::Nothing) => return Turn::Done,
             Some(Taken::Dropped(reason)) => {

@@ -9,6 +9,7 @@ use vm::machine::Host;
 use vm::machine::emulate::VectorWrite;
 
 use crate::arch::{clock, cpu, percpu, timer, vector};
+use crate::guests::forwarding::Next;
 use crate::guests::guest::Guest;
 
 /// A guest may ask for an alarm as near as it likes; the host's timer is never set nearer than this.
@@ -21,6 +22,8 @@ pub(super) struct TaskHost {
     pub(super) others_alarm: Option<u64>,
     /// The time at which the guest's frames, packets and disks go on, if there are any.
     pub(super) send_at: Option<u64>,
+    /// How the sending goes on, as it was last decided.
+    pub(super) next: Next,
 }
 
 impl Host for TaskHost {

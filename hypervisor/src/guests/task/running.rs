@@ -3,6 +3,7 @@
 
 use core::sync::atomic::Ordering;
 
+use switch::Occasion;
 use vm::machine::{Outcome, Stop};
 use vm::vcpu::{Gpr, SegmentName};
 
@@ -12,6 +13,7 @@ use crate::arch::percpu::PerCpu;
 use crate::arch::virt::{Access, Called, Inlined};
 use crate::guests::device_interrupts::{self, Checking};
 use crate::guests::instance::ending::Ending;
+use crate::guests::networks;
 use crate::guests::pci;
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::trial_pages;
@@ -19,9 +21,47 @@ use crate::kernel::trial_pages;
 impl Task {
     /// [`Self::run`], whatever it does.
     pub(super) fn run_until(&mut self, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
-        match self.vcpu.is_inlined() {
+        if self.host.next.lingers {
+            self.linger_on();
+        }
+        let pause = match self.vcpu.is_inlined() {
             true => self.run_by::<Inlined>(me, others_alarm),
             false => self.run_by_calls(me, others_alarm),
+        };
+        if self.host.next.lingers {
+            self.send_before_pause(&pause);
+        }
+        pause
+    }
+
+    /// The guest does not execute for a while: what it has sent does not wait for that. It notifies its devices again,
+    /// unless it has one vCPU, which goes on where it was.
+    #[cold]
+    fn send_before_pause(&mut self, pause: &Pause) {
+        let goes_on = matches!(pause, Pause::Work | Pause::Alarm | Pause::Yield);
+        if goes_on && self.instance.guest.config.vcpus == 1 {
+            return self.send(Occasion::Preempted);
+        }
+        for _ in 0..2 {
+            if self.host.next.lingers {
+                self.send(Occasion::Idle);
+            }
+        }
+    }
+
+    fn send(&mut self, occasion: Occasion) {
+        self.host.next = self.instance.send(self.index, occasion);
+        self.host.send_at = self.host.next.at();
+    }
+
+    /// The guest executes again: it has sent nothing meanwhile.
+    #[cold]
+    fn linger_on(&mut self) {
+        // Something else may be there to be sent at once.
+        let is_as_decided = self.host.send_at == self.host.next.at();
+        self.host.next.frames = Some(networks::linger_until());
+        if is_as_decided {
+            self.host.send_at = self.host.next.at();
         }
     }
 
@@ -89,7 +129,7 @@ impl Task {
     #[cold]
     fn send_due(&mut self) {
         if self.host.send_at.is_some_and(|at| at <= cpu::tsc()) {
-            self.host.send_at = self.instance.send(self.index);
+            self.send(Occasion::Due);
             // Where there are more the alarm is for them, too.
             self.context::<Called>().alarm();
         }
