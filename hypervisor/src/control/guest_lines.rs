@@ -15,7 +15,7 @@ use crate::guests::sockets::streams::Sent;
 use crate::kernel::inherited::ChannelState;
 
 /// Nothing announces that a guest has buffers again: they are polled at this interval.
-const RETRY_US: u64 = 1000;
+const RETRY_US: u64 = 2000;
 
 /// The line that a request has come over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

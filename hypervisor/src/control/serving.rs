@@ -52,6 +52,9 @@ impl Control {
 
     /// Takes what clients in guests have sent.
     pub(super) fn receive_from_guests(&mut self) {
+        if self.lines.is_empty() {
+            return;
+        }
         services::take_news();
         let mut bytes = [0; BATCH_BYTES];
         for number in 0..self.lines.len() {

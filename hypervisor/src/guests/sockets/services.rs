@@ -78,9 +78,9 @@ pub fn lines() -> &'static [Line] {
     LINES.get().map_or(&[], |lines| lines)
 }
 
-/// Returns whether there was news since the last call.
-pub fn take_news() -> bool {
-    HAS_NEWS.swap(false, Ordering::AcqRel)
+/// The channel is about to be served: news from now on wakes its CPU again.
+pub fn take_news() {
+    HAS_NEWS.store(false, Ordering::Release);
 }
 
 /// A guest's packet comes to a line. `None`: to none of them. [`Received::Part`]: it is to be tried again soon.
