@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fields that version 14 of the manifest adds: what guests may ask of the host.
+//! The fields that versions 13 and 14 of the manifest add, and the manifest: who operates the host.
 
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use crate::control::ControlFields;
 use crate::manifest::Manifest;
 use crate::vsock::GuestControl;
 
@@ -37,5 +38,17 @@ impl Manifest {
             }
         }
         Some(self)
+    }
+}
+
+impl Manifest {
+    pub(crate) fn control_fields(&self) -> ControlFields {
+        ControlFields { keys: self.host.control_keys.clone(), is_serial_open: self.host.is_serial_open }
+    }
+
+    /// Returns the manifest with these keys.
+    pub(crate) fn with_control_fields(mut self, fields: ControlFields) -> Self {
+        (self.host.control_keys, self.host.is_serial_open) = (fields.keys, fields.is_serial_open);
+        self
     }
 }

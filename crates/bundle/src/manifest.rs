@@ -275,18 +275,6 @@ impl HostConfig {
     }
 }
 
-impl Manifest {
-    pub(crate) fn control_fields(&self) -> ControlFields {
-        ControlFields { keys: self.host.control_keys.clone(), is_serial_open: self.host.is_serial_open }
-    }
-
-    /// Returns the manifest with these keys.
-    pub(crate) fn with_control_fields(mut self, fields: ControlFields) -> Self {
-        (self.host.control_keys, self.host.is_serial_open) = (fields.keys, fields.is_serial_open);
-        self
-    }
-}
-
 /// The host's action when no guest is left running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

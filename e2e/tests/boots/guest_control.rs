@@ -125,12 +125,17 @@ fn sends_an_image() -> Result<()> {
         baton log -f > /log &
         sleep 1; kill -STOP $!
         sleep 2
+        time baton update --image /image --dry-run && echo 'script: sent'
         time baton update --image /image && echo 'script: updated'
         baton events | tail -n 3
     ";
     let mut host = start_with(ControlRole::Update, ControlRights::default(), script, Some(&Build::Shipped.file()?))?;
     host.guest_prints(SERVICES, "script: updated")?;
     host.guest_prints(SERVICES, "script: done")?;
+    let console = host.seen.console(SERVICES);
+    for line in console.lines().filter(|line| line.starts_with("real")) {
+        println!("an image is sent, checked and rehearsed, and then the same with the blackout: {line}");
+    }
     host.beats(OTHER, 20)?;
     host.powers_off()
 }

@@ -207,8 +207,8 @@ fn all_live(host: &mut Host) -> Result<()> {
 
 /// The number of the last line that begins so; 0 if there is none.
 fn newest(console: &str, beginning: &str) -> u64 {
-    let numbers = console.lines().filter_map(|line| line.strip_prefix(beginning)?.trim_end().parse().ok());
-    numbers.last().unwrap_or(0)
+    let mut numbers = console.lines().filter_map(|line| line.strip_prefix(beginning)?.trim_end().parse().ok());
+    numbers.next_back().unwrap_or(0)
 }
 
 fn three_guests_live_on_it() -> Result<()> {

@@ -42,10 +42,13 @@
 //!
 //! After the last task, and with none, the machine powers off, unless a disk or a network card is in use for ever.
 
+mod unknown;
+
+pub use self::unknown::UnknownTask;
+
 use crate::flood::Traffic;
 use crate::power_key::Answer;
 use crate::print::Console;
-use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
@@ -185,26 +188,6 @@ impl Task {
                 | Self::Dmi(_)
                 | Self::PowerKey(_)
                 | Self::SecondConsole(_)
-        )
-    }
-}
-
-/// A task the agent does not know or cannot read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownTask(String);
-
-impl fmt::Display for UnknownTask {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "agent={}: no such task; known are poweroff, reboot, panic, shell, memtest, pvpanic, drivers, poll:MS, \
-             mix:MS, compute:MS, churn:MS, heartbeat:MS[:COUNT], stress:MS, replug:TIMES, steal, backtrace, \
-             disk:MIB, plugged:MIB, reset:TIMES, reads:DEPTH:MS, stream:OWN:TO:PORT, packets:OWN:TO:PORT, \
-             bulk:OWN:TO:PORT, sink:OWN:PORT, \
-             echo:TO:PORT, serve:OWN:PORT, vsock-echo:CID:PORT, vsock-serve:PORT, vsock-crowd:CID:PORT:TIMES, \
-             hwrng:MS, flags, dmi:MS, power-key[:ignore], hvc:MS, print:ttyS0:KIB, \
-             print:hvc0:KIB and wait, separated by commas",
-            self.0
         )
     }
 }
