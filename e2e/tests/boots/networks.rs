@@ -35,7 +35,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 const RECEIVE_LIMIT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-fn nic(last: u8) -> NicConfig {
+pub(super) fn nic(last: u8) -> NicConfig {
     NicConfig {
         network: 0,
         mac: [0x52, 0x54, 0, 0, 0, last],

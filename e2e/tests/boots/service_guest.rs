@@ -13,10 +13,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use baton::client::Client;
 use baton::config::{Backend, Boot, Device, Guest, Iommu, Model, Network, Nvme, Storage};
 use baton::connection::{Address, Identity};
-use bundle::{
-    AssignedConfig, ControlRights, ControlRole, DiskConfig, GuestControl, NetworkConfig, NicConfig, NicVlans,
-    VsockConfig,
-};
+use bundle::{AssignedConfig, ControlRights, ControlRole, DiskConfig, GuestControl, NetworkConfig, VsockConfig};
 use e2e::guest_tool;
 use e2e::host::{BOOT_LIMIT, Host};
 use e2e::place::{Kernel, built};
@@ -27,6 +24,7 @@ use wire::{ReplyBody, RequestBody, UpdateBy};
 
 use super::Rule;
 use super::disk_boot::{Disk, runs};
+use super::networks::nic;
 use super::serve::write_certificates;
 
 pub const LONG_RULES: &[Rule] = &[(
@@ -101,18 +99,6 @@ while :; do
   sleep 1
 done
 "#;
-
-fn nic(last: u8) -> NicConfig {
-    NicConfig {
-        network: 0,
-        mac: [0x52, 0x54, 0, 0, 0, last],
-        mtu: 1500,
-        vlans: NicVlans::Access(0),
-        is_isolated: false,
-        is_trusted: false,
-        rate_bytes_per_s: None,
-    }
-}
 
 /// The guest that has disk and card.
 fn services(folder: &Path) -> Result<Guest> {
