@@ -61,7 +61,7 @@ pub fn all() -> Vec<GuestLine> {
     services::resume_all();
     let mut lines: Vec<_> =
         services::lines().iter().map(|line| GuestLine { line, client: None, retry: None }).collect();
-    lines.iter_mut().for_each(GuestLine::meet);
+    lines.iter_mut().for_each(|line| _ = line.meet());
     lines
 }
 
@@ -76,11 +76,11 @@ impl GuestLine {
         self.client.as_mut()?.request.take()
     }
 
-    /// Begins with a new client, and drops one that has gone.
-    fn meet(&mut self) {
+    /// Begins with a new client, and drops one that has gone. Returns whether there was either.
+    pub fn meet(&mut self) -> bool {
         let number = self.line.number();
         if number == self.client.as_ref().map(|client| client.number) {
-            return;
+            return false;
         }
         self.client = number.map(|number| {
             let session = self.line.take_session().unwrap_or_default();
@@ -88,12 +88,12 @@ impl GuestLine {
             let outgoing = Outgoing::resume(&session);
             Box::new(Client { number, decoder, outgoing, refusals: Quota::new(), request })
         });
+        true
     }
 
     /// Receives what its client has sent; returns how many bytes.
     pub fn receive(&mut self, into: &mut [u8]) -> usize {
-        self.meet();
-        if self.client.is_some() { self.line.receive(into) } else { 0 }
+        self.client.as_ref().map_or(0, |client| self.line.receive(client.number, into))
     }
 
     /// Takes a byte; the request, or what else it is, once it is whole.
@@ -114,7 +114,7 @@ impl GuestLine {
     /// Queues what is new, and sends what its client takes.
     pub fn pump(&mut self) {
         if let Some(client) = &mut self.client {
-            client.outgoing.pump(&mut self.line);
+            client.outgoing.pump(&mut To { line: self.line, number: client.number });
         }
         let is_full = self.line.flush() != Sent::All;
         let is_waiting = self.client.as_ref().is_some_and(|client| !client.outgoing.is_quiet());
@@ -143,17 +143,23 @@ impl GuestLine {
         let client = self.client.as_deref()?;
         let is_quiet = client.decoder.is_between_frames() && client.outgoing.is_quiet();
         let session: ChannelState = client.outgoing.channel_state(request);
-        is_quiet.then(|| self.line.save(&session)).flatten()
+        is_quiet.then(|| self.line.save(client.number, &session)).flatten()
     }
 }
 
-impl Sink for &'static Line {
+/// The way to one client.
+struct To {
+    line: &'static Line,
+    number: u32,
+}
+
+impl Sink for To {
     fn is_there(&self) -> bool {
         true
     }
 
     fn offer(&mut self, bytes: &[u8]) -> usize {
-        Line::offer(self, bytes)
+        self.line.offer(self.number, bytes)
     }
 
     /// The guest's vCPU wakes the CPU that serves this.

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The control keys of this host's bundle.
 
-use bundle::{ControlKeyConfig, ControlRole};
+use bundle::ControlKeyConfig;
 use session::{Guard, Key, Plain};
-use wire::Role;
 
 use crate::arch::entropy::Instructions;
 use crate::guests::{configuration, control_keys};
@@ -25,11 +24,6 @@ pub(super) fn guard() -> Guard {
 }
 
 fn key(config: &ControlKeyConfig) -> Key {
-    let role = match config.role {
-        ControlRole::Revoked => None,
-        ControlRole::Read => Some(Role::Read),
-        ControlRole::Operate => Some(Role::Operate),
-        ControlRole::Update => Some(Role::Update),
-    };
+    let role = control_keys::role_of(config.role);
     Key { name: config.name.clone(), key: seal::PublicKey::from_bytes(config.key), role }
 }

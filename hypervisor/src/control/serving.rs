@@ -56,6 +56,9 @@ impl Control {
             return;
         }
         services::take_news();
+        if self.lines.iter_mut().fold(false, |has_changed, line| line.meet() | has_changed) {
+            self.note_followers();
+        }
         let mut bytes = [0; BATCH_BYTES];
         for number in 0..self.lines.len() {
             let count = self.lines[number].receive(&mut bytes);
@@ -81,21 +84,22 @@ impl Control {
 
     /// Queues what is new for every client, and sends what their lines take.
     pub(super) fn send(&mut self) {
-        let is_broken = self.is_line_broken();
-        let mut outgoing = self.outgoing.lock();
-        if !is_broken {
-            outgoing.flush(&mut self.uart);
+        if !self.is_line_broken() {
+            self.send_over_com2();
         }
+        self.lines.iter_mut().for_each(GuestLine::pump);
+    }
+
+    /// The same for COM2, and guests' output for all: COM2's client does not lose any.
+    fn send_over_com2(&mut self) {
+        let mut outgoing = self.outgoing.lock();
+        outgoing.flush(&mut self.uart);
         let now = cpu::tsc();
         self.check_consoles = match consoles::pump(&mut outgoing, &mut self.lines) {
             true => Some(now + timer::us_to_ticks(RECHECK_US)),
             false => self.check_consoles.filter(|at| *at > now),
         };
-        if !is_broken {
-            outgoing.pump(&mut self.uart);
-        }
-        drop(outgoing);
-        self.lines.iter_mut().for_each(GuestLine::pump);
+        outgoing.pump(&mut self.uart);
     }
 
     /// While an update is ready: what clients in guests send waits, as soon as nothing is on its way. Returns whether

@@ -4,12 +4,24 @@
 
 use alloc::vec::Vec;
 
+use bundle::ControlRole;
 use handover::layout::{MAX_REVOKED, RevokedKey};
 use spin::Mutex;
+use wire::Role;
 
 use crate::kernel::inherited;
 
 static REVOKED: Mutex<Vec<RevokedKey>> = Mutex::new(Vec::new());
+
+/// Returns the role in the words of the protocol; `None` for a revoked key.
+pub fn role_of(role: ControlRole) -> Option<Role> {
+    match role {
+        ControlRole::Revoked => None,
+        ControlRole::Read => Some(Role::Read),
+        ControlRole::Operate => Some(Role::Operate),
+        ControlRole::Update => Some(Role::Update),
+    }
+}
 
 /// Takes over what the image before has handed over.
 pub fn adopt() {

@@ -4,21 +4,21 @@
 //! The vCPU of the client's guest puts what the client sends into the stream's buffer, and wakes the CPU that serves
 //! the channel; that CPU sends the answers. A line's lock is taken before the port's of its guest.
 
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use bundle::{ControlRights, ControlRole, GuestConfig, GuestControl};
+use bundle::{ControlRights, GuestConfig, GuestControl};
 use handover::state::{ControlStream, MOST_CONTROL_STREAMS};
 use session::Grant;
 use spin::{Mutex, Once};
 use vm::devices::virtio::Chain;
 use vm::devices::vsock::{Address, Operation, Packet, Progress, Received, Stream, StreamPhase};
-use wire::{Role, VSOCK_PORT};
+use wire::VSOCK_PORT;
 
 use super::adopted;
 use super::streams::{self, Sent};
 use crate::arch::percpu::{BOOT_CPU, wake};
+use crate::guests::control_keys::role_of;
 use crate::guests::forwarding::Run;
 use crate::kernel::inherited::{ChannelState, channel_state_of};
 
@@ -64,13 +64,7 @@ pub(super) fn create(guests: &[GuestConfig]) {
 
 fn grant(guest: &GuestConfig) -> Option<Grant> {
     let GuestControl { role, rights: ControlRights { console, dump, devices } } = guest.control()?;
-    let role = match role {
-        ControlRole::Revoked => return None,
-        ControlRole::Read => Role::Read,
-        ControlRole::Operate => Role::Operate,
-        ControlRole::Update => Role::Update,
-    };
-    Some(Grant { guest: String::from(guest.name.as_str()), role, console, dump, devices })
+    Some(Grant { guest: guest.name.clone(), role: role_of(role)?, console, dump, devices })
 }
 
 /// All lines.
@@ -163,14 +157,16 @@ impl Line {
         self.state.lock().session.take()
     }
 
-    /// Receives what the client has sent; returns how many bytes.
-    pub fn receive(&self, into: &mut [u8]) -> usize {
-        self.state.lock().stream.receive(into)
+    /// Receives what the client of this stream has sent; returns how many bytes. None, if there is another stream.
+    pub fn receive(&self, number: u32, into: &mut [u8]) -> usize {
+        let mut state = self.state.lock();
+        if state.number == number { state.stream.receive(into) } else { 0 }
     }
 
-    /// Takes bytes for the client; returns how many.
-    pub fn offer(&self, bytes: &[u8]) -> usize {
-        self.state.lock().stream.send(bytes)
+    /// Takes bytes for the client of this stream; returns how many. None, if there is another stream.
+    pub fn offer(&self, number: u32, bytes: &[u8]) -> usize {
+        let mut state = self.state.lock();
+        if state.number == number { state.stream.send(bytes) } else { 0 }
     }
 
     /// Sends what the stream has for the client. One that the client has ended is ended.
@@ -195,8 +191,9 @@ impl Line {
     }
 
     /// Returns the stream, and the client's session, as the next image goes on with them; `None` if it cannot.
-    pub fn save(&self, session: &ChannelState) -> Option<ControlStream> {
-        let Progress { peer, delivered, room_until, consumed, .. } = self.state.try_lock()?.stream.progress()?;
+    pub fn save(&self, number: u32, session: &ChannelState) -> Option<ControlStream> {
+        let state = self.state.try_lock().filter(|state| state.number == number)?;
+        let Progress { peer, delivered, room_until, consumed, .. } = state.stream.progress()?;
         Some(ControlStream {
             cid: peer.cid.into(),
             port: peer.port.into(),
