@@ -16,7 +16,7 @@ use baton::client::Client;
 use baton::config::Guest;
 use baton::drivers::Drivers;
 use baton::size::Size;
-use bundle::{NetworkConfig, NicConfig, NicVlans};
+use bundle::{NetworkConfig, NicConfig};
 use lab::What;
 use wire::CpuPerf;
 
@@ -30,10 +30,17 @@ pub(super) static BENCH: Bench = Bench {
     goals: &[
         Goal::at_most("net_exits_per_64k_frame", 1.0, "exits"),
         Goal::at_most("net_instructions_per_packet_64B", 3000.0, INSTRUCTIONS),
+        Goal::at_most("net_host_instructions_vs_vhost", 0.5, "ratio"),
+        Goal::at_least("net_throughput_vs_kvm", 1.2, "ratio"),
+        Goal::at_most("net_latency_vs_kvm", 0.7, "ratio"),
+        Goal::at_most("net_tcp_stall_ms", 20.0, "ms"),
     ],
     run,
 };
 
+/// Goals that nothing here measures: a KVM with vhost beside it, and updates meanwhile.
+const NOT_MEASURED: [&str; 4] =
+    ["net_host_instructions_vs_vhost", "net_throughput_vs_kvm", "net_latency_vs_kvm", "net_tcp_stall_ms"];
 const INSTRUCTIONS: &str = "instructions";
 const MEMORY: Size = Size::mebibytes(768);
 const GUEST_MEMORY: Size = Size::mebibytes(256);
@@ -81,7 +88,8 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     let sizes = bulk.iter().map(|counts| counts.bytes / counts.frames).collect();
     report.figure(figure("bytes_per_frame", "bytes", sizes))?;
     let exits = report.figure(figure("exits", "exits", per_largest(|counts| counts.exits)))?;
-    report.goal("net_exits_per_64k_frame", exits)
+    report.goal("net_exits_per_64k_frame", exits)?;
+    NOT_MEASURED.into_iter().try_for_each(|goal| report.leave_out(goal))
 }
 
 fn measure_all(context: &Context, traffic: &str) -> Result<Vec<Counts>> {
@@ -140,15 +148,7 @@ fn start(context: &Context, folder: &Path, traffic: &str) -> Result<Started> {
 }
 
 fn nic(number: u8) -> NicConfig {
-    NicConfig {
-        network: 0,
-        mac: [0x52, 0x54, 0, 0, 0, number],
-        mtu: 1500,
-        vlans: NicVlans::Access(0),
-        is_isolated: false,
-        is_trusted: false,
-        rate_bytes_per_s: None,
-    }
+    NicConfig::with_mac([0x52, 0x54, 0, 0, 0, number])
 }
 
 /// The host's counts until a moment.

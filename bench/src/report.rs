@@ -170,7 +170,7 @@ impl<'o> Report<'o> {
         self.hold(id, value, true)
     }
 
-    /// Leaves the goal called `id` out: this machine, or this run, has not the means to measure it.
+    /// Leaves the goal called `id` out: this machine, this run or the bench so far has not the means to measure it.
     pub fn leave_out(&mut self, id: &str) -> Result<()> {
         let goal = self.goal_called(id)?;
         self.left_out.push(goal);

@@ -34,6 +34,21 @@ pub struct NicConfig {
     pub rate_bytes_per_s: Option<u64>,
 }
 
+impl NicConfig {
+    /// Returns a device on the first network, with nothing but an address.
+    pub const fn with_mac(mac: [u8; 6]) -> Self {
+        Self {
+            network: 0,
+            mac,
+            mtu: 1500,
+            vlans: NicVlans::Access(0),
+            is_isolated: false,
+            is_trusted: false,
+            rate_bytes_per_s: None,
+        }
+    }
+}
+
 /// The VLANs of a network device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NicVlans {

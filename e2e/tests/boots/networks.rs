@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, ensure};
 use baton::config::Guest;
-use bundle::{NetworkConfig, NicConfig, NicVlans};
+use bundle::{NetworkConfig, NicConfig};
 use e2e::host::Host;
 use e2e::place::Kernel;
 use e2e::recipe::{Recipe, folder};
@@ -36,15 +36,7 @@ const RECEIVE_LIMIT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) fn nic(last: u8) -> NicConfig {
-    NicConfig {
-        network: 0,
-        mac: [0x52, 0x54, 0, 0, 0, last],
-        mtu: 1500,
-        vlans: NicVlans::Access(0),
-        is_isolated: false,
-        is_trusted: false,
-        rate_bytes_per_s: None,
-    }
+    NicConfig::with_mac([0x52, 0x54, 0, 0, 0, last])
 }
 
 /// A server, and a client with these tasks.

@@ -51,8 +51,8 @@ impl Control {
         }
     }
 
-    /// Switches to the next image, with the channel's state. `request` is the one that the next image answers; if a
-    /// client in a guest has asked, it ends with that.
+    /// Switches to the next image, with the channel's state. The next image answers the request, unless a client
+    /// in a guest has asked: that ends with its guest.
     pub fn hand_over(&mut self, requester: Requester, restart: Restart) -> ! {
         let request = requester.filter(|asked| asked.line == LineId::Com2).map(|asked| asked.id);
         self.profiles.stop();

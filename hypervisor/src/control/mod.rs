@@ -55,7 +55,7 @@ use crate::arch::timer;
 use crate::guests::assigned::{guest_resets, lines, stopping, under_way};
 use crate::guests::events::record;
 use crate::guests::{leases, pci};
-use crate::kernel::inherited::{self, ChannelState};
+use crate::kernel::inherited::{self, ChannelState, ControlStreams};
 use crate::kernel::{iommu, ledger, outcome};
 use crate::lifecycle::end;
 use crate::lifecycle::restart::{Restart, successor};
@@ -119,7 +119,7 @@ impl Control {
         record(EventKind::HostReady);
         successor::record_succession();
         outcome::note_ready();
-        let channel_state = inherited::known().map(|known| known.channel_state.clone()).unwrap_or_default();
+        let channel_state = inherited::known().map(|known| known.channel_state).unwrap_or_default();
         Box::new(Self::with(uart, has_started_guests, &channel_state))
     }
 
@@ -231,13 +231,13 @@ impl Control {
         ready
     }
 
-    /// Returns the channel's state, as the next image continues it.
-    pub fn channel_state(&self) -> ChannelState {
+    /// Returns the state of COM2's session and of those of clients in guests, as the next image continues them.
+    pub fn channel_state(&self) -> (ChannelState, ControlStreams) {
         let line = self.uart.found().map(|found| (found.depth.bytes() as u8, found.is_paced));
         let request = |line| self.updates.request().filter(|asked| asked.line == line).map(|asked| asked.id);
         let lines = (0..).zip(&self.lines);
         let streams = lines.filter_map(|(number, line)| line.save(request(LineId::Guest(number)))).collect();
-        ChannelState { line, streams, ..self.outgoing.lock().channel_state(request(LineId::Com2)) }
+        (ChannelState { line, ..self.outgoing.lock().channel_state(request(LineId::Com2)) }, streams)
     }
 
     /// Returns when to serve it although nothing has come: something is waited for.

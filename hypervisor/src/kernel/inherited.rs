@@ -8,7 +8,7 @@ mod parked;
 mod reading;
 mod record;
 
-pub use channel_state::{ChannelState, channel_state_of};
+pub use channel_state::{ChannelState, ControlStreams, channel_state_of};
 pub use kept::{late, logged, logs, timelines, with_block, with_events, with_log};
 pub use parked::{adoption, give_back};
 pub use reading::take_over;

@@ -10,15 +10,7 @@ fn lan() -> NetworkConfig {
 }
 
 fn nic(last: u8) -> NicConfig {
-    NicConfig {
-        network: 0,
-        mac: [0x52, 0x54, 0, 0, 0, last],
-        mtu: 1500,
-        vlans: NicVlans::Access(0),
-        is_isolated: false,
-        is_trusted: false,
-        rate_bytes_per_s: None,
-    }
+    NicConfig::with_mac([0x52, 0x54, 0, 0, 0, last])
 }
 
 /// Guests with these network devices on these networks.

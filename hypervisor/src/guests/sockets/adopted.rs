@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The streams of clients in guests as the image before has left them.
 
-use arrayvec::ArrayVec;
 use handover::block::{self, BlockError, Owner};
 use handover::state::{BlockKind, ControlStream, ControlStreams, MOST_CONTROL_STREAMS};
 use spin::Once;
@@ -11,10 +10,8 @@ use zerocopy::FromBytes as _;
 
 use crate::kernel::inherited;
 
-type Streams = ArrayVec<ControlStream, MOST_CONTROL_STREAMS>;
-
 /// The streams, once they are read.
-static ADOPTED: Once<Streams> = Once::new();
+static ADOPTED: Once<inherited::ControlStreams> = Once::new();
 
 /// All of them. They are read when they are first asked for: before the memory of the image before is given back.
 pub fn all() -> &'static [ControlStream] {
@@ -26,7 +23,7 @@ pub fn all() -> &'static [ControlStream] {
     })
 }
 
-fn read(bytes: &[u8]) -> Result<Streams, BlockError> {
+fn read(bytes: &[u8]) -> Result<inherited::ControlStreams, BlockError> {
     let (_, tail) = block::open::<ControlStreams>(bytes, Owner { guest: 0, vcpu: 0 })?;
     let streams = tail.chunks_exact(size_of::<ControlStream>()).take(MOST_CONTROL_STREAMS);
     Ok(streams.filter_map(|bytes| ControlStream::read_from_bytes(bytes).ok()).collect())

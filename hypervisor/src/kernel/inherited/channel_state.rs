@@ -7,8 +7,11 @@ use handover::record::Record;
 use handover::state::{ControlStream, MOST_CONTROL_STREAMS};
 use wire::Subscription;
 
-/// The control channel's state as the next image continues it.
-#[derive(Clone, Debug, Default)]
+/// The streams of clients in guests, each with its session.
+pub type ControlStreams = ArrayVec<ControlStream, MOST_CONTROL_STREAMS>;
+
+/// The state of COM2's session, or of a session of a client in a guest, as the next image continues it.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ChannelState {
     /// The request that the next image answers.
     pub request: Option<u32>,
@@ -21,8 +24,6 @@ pub struct ChannelState {
     /// The number of bytes that its UART takes at once, and whether they leave at the line's rate; `None` where the
     /// UART is to be probed again.
     pub line: Option<(u8, bool)>,
-    /// The streams of clients in guests, each with its session; in none of these.
-    pub streams: ArrayVec<ControlStream, MOST_CONTROL_STREAMS>,
 }
 
 impl ChannelState {
@@ -67,6 +68,5 @@ pub fn channel_state_of(control: Control) -> ChannelState {
         log_since: control.log_since.get(),
         next_event: control.next_event.get(),
         line: is_set(control_flag::LINE).then(|| ((control.flags.get() >> 16) as u8, is_set(control_flag::IS_PACED))),
-        streams: ArrayVec::new(),
     }
 }

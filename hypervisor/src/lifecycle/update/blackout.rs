@@ -17,6 +17,7 @@ use ::update::takeover::Takeover;
 use boot::options::UpdateLimit;
 use handover::image::REMAPPED_SINCE;
 use handover::layout::Stamps;
+use handover::state::ControlStream;
 use spin::{RwLock, RwLockReadGuard};
 
 use super::blocks::Blocks;
@@ -158,13 +159,13 @@ impl HostBlackout {
     ///
     /// # Errors
     /// It finds no room.
-    pub fn save_host(&self, channel_state: &ChannelState) -> Result<(), String> {
+    pub fn save_host(&self, channel_state: &ChannelState, streams: &[ControlStream]) -> Result<(), String> {
         let stamps = Stamps {
             asked: self.asked.into(),
             stopped: self.blackout.stopped().into(),
             parked: cpu::tsc().into(),
             left: cpu::tsc().into(),
         };
-        self.blocks.save_host(&stamps, channel_state)
+        self.blocks.save_host(&stamps, channel_state, streams)
     }
 }

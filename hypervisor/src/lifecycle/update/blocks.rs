@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use handover::block::Owner;
 use handover::image::Reader;
 use handover::layout::Stamps;
-use handover::state::BlockKind;
+use handover::state::{BlockKind, ControlStream};
 
 use super::block::Block;
 use super::hand_over_state::HandOverState;
@@ -33,7 +33,13 @@ impl Blocks {
     ///
     /// # Errors
     /// It finds no room.
-    pub fn save_host(&self, stamps: &Stamps, channel_state: &ChannelState) -> Result<(), String> {
+    pub fn save_host(
+        &self,
+        stamps: &Stamps,
+        channel_state: &ChannelState,
+        streams: &[ControlStream],
+    ) -> Result<(), String> {
+        self.hand_over_state.save_streams(self.version, streams)?;
         self.hand_over_state.save_host(self.version, stamps, channel_state)
     }
 

@@ -17,10 +17,10 @@ use crate::guests::device_interrupts::{self, Checking};
 use crate::guests::executive::Executive;
 use crate::guests::instance::Instance;
 use crate::guests::slots::GUESTS;
-use crate::kernel::inherited::ChannelState;
+use crate::kernel::inherited::{ChannelState, ControlStreams};
 
-/// Returns the control channel's state, on the CPU that serves the channel.
-pub type GetState<'a> = &'a dyn Fn() -> Option<ChannelState>;
+/// Returns the control channel's sessions, on the CPU that serves the channel.
+pub type GetState<'a> = &'a dyn Fn() -> Option<(ChannelState, ControlStreams)>;
 
 /// Goes to the blackout, if one has begun for this CPU. Returns only if all CPUs stay.
 pub fn switch_over(executive: &mut Executive, get_state: GetState<'_>) {
@@ -72,7 +72,7 @@ fn save(executive: &Executive, blackout: &HostBlackout, get_state: GetState<'_>)
     save_vcpus(executive, blackout.blocks())?;
     save_shared(executive.index(), blackout.blocks())?;
     match get_state() {
-        Some(channel_state) if executive.index() == BOOT_CPU => blackout.save_host(&channel_state),
+        Some((channel_state, streams)) if executive.index() == BOOT_CPU => blackout.save_host(&channel_state, &streams),
         _ => Ok(()),
     }
 }

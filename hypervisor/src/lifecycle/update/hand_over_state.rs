@@ -74,7 +74,6 @@ impl HandOverState {
     /// # Errors
     /// It finds no room.
     pub fn save_host(&self, version: u32, stamps: &Stamps, channel_state: &ChannelState) -> Result<(), String> {
-        self.save_streams(version, &channel_state.streams)?;
         let block = self.block(BlockKind::Late, HOST).ok_or("the host has no block")?;
         let late = Late { stamps: *stamps, control: channel_state.section(events::next_sequence()) };
         block.with(|bytes| {
@@ -87,7 +86,11 @@ impl HandOverState {
         })
     }
 
-    fn save_streams(&self, version: u32, streams: &[ControlStream]) -> Result<(), String> {
+    /// Saves the streams of clients in guests. Allocates nothing.
+    ///
+    /// # Errors
+    /// They find no room.
+    pub fn save_streams(&self, version: u32, streams: &[ControlStream]) -> Result<(), String> {
         let Some(block) = self.block(BlockKind::ControlStreams, HOST) else { return Ok(()) };
         block.with(|bytes| {
             let text = |error: BlockError| format!("the streams of guests: {error}");
