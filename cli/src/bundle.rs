@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ::bundle::{Bundle, Devices, GuestConfig, HostConfig, Manifest, write};
+use ::bundle::{Bundle, Devices, GuestConfig, HostConfig, Manifest, NetworkConfig, write};
 use anyhow::{Context as _, Result, anyhow};
 use seal::{PublicKey, Seal, SealedKind, SecretKey, Trust};
 use wire::HostInfo;
@@ -45,11 +45,12 @@ pub fn build(config: &Config, usual_image: Option<&Path>) -> Result<Vec<u8>> {
     write::build(host, guests, &files).with_context(|| format!("{} cannot be bundled", config.path.display()))
 }
 
-/// Describes one guest for a host that runs: a manifest, and its files by the names that the host gives them.
+/// Describes one guest for a host that runs, whose network devices are on these networks: a manifest, and its files by
+/// the names that the host gives them.
 ///
 /// # Errors
 /// A file cannot be read, or the guest cannot be.
-pub fn addition(guest: &Guest) -> Result<(Manifest, Vec<NamedFile>)> {
+pub fn addition(guest: &Guest, networks: &[NetworkConfig]) -> Result<(Manifest, Vec<NamedFile>)> {
     let mut files = Files::default();
     let mut config = compile(guest, &mut files)?;
     let named = |content: &[u8]| image::digest(content).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
@@ -58,7 +59,8 @@ pub fn addition(guest: &Guest) -> Result<(Manifest, Vec<NamedFile>)> {
     let all = [&mut config.kernel].into_iter().chain(&mut config.initrd).chain(&mut config.modules);
     all.for_each(|name| *name = names.get(name).cloned().unwrap_or_default());
     let files = files.taken.into_iter().map(|(name, content)| (names[&name].clone(), content)).collect();
-    let manifest = Manifest { guests: vec![config], ..Manifest::default() };
+    let host = HostConfig { networks: networks.to_vec(), ..HostConfig::EMPTY };
+    let manifest = Manifest { host, guests: vec![config], ..Manifest::default() };
     Ok((manifest, files))
 }
 

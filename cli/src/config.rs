@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use bundle::{
-    AssignedConfig, ControlKeyConfig, CpuModel, DiskConfig, NetworkConfig, NicConfig, OnPanic, Pmu, PmuEvent,
+    AssignedConfig, ControlKeyConfig, CpuModel, DiskConfig, Manifest, NetworkConfig, NicConfig, OnPanic, Pmu, PmuEvent,
     SmbiosConfig, VirtioDevices, VsockConfig, WhenDone,
 };
 use seal::PublicKey;
@@ -47,7 +47,7 @@ pub struct Config {
     pub allow_downgrade: Option<bool>,
     /// The keys that sign requests over the control channel.
     pub control: Control,
-    /// The networks between guests, in the file's order.
+    /// The networks between guests: those of the host beside whose guests these are to run, then the file's.
     pub networks: Vec<NetworkConfig>,
     /// The guests, in the file's order.
     pub guests: Vec<Guest>,
@@ -224,20 +224,34 @@ impl std::error::Error for ConfigError {}
 impl Config {
     /// Reads and checks the file at `path`. Paths in it are relative to its folder.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            let message = format!("cannot be read ({error}); give the path of a host.toml");
-            ConfigError { path: path.to_owned(), mistakes: vec![Mistake { place: None, message }] }
-        })?;
-        Self::parse(path, &text)
+        Self::parse(path, &read_text(path)?)
+    }
+
+    /// Reads and checks the file at `path`, whose guests are to run beside those of a host with this configuration:
+    /// they may name its networks and its guests.
+    pub fn load_beside(path: &Path, host: &Manifest) -> Result<Self, ConfigError> {
+        Self::parse_beside(path, &read_text(path)?, host)
     }
 
     /// Checks `text` as if it stood in the file at `path`.
     pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        Self::parse_beside(path, text, &Manifest::default())
+    }
+
+    /// Checks `text` as if it stood in the file at `path`, beside the guests of a host.
+    pub fn parse_beside(path: &Path, text: &str, host: &Manifest) -> Result<Self, ConfigError> {
         let mistakes = read::Mistakes::new(text);
-        let config = read::root(text, &mistakes).and_then(|root| check::config(path, root));
+        let config = read::root(text, &mistakes).and_then(|root| check::config(path, root, host));
         match (config, mistakes.into_inner()) {
             (Some(config), mistakes) if mistakes.is_empty() => Ok(config),
             (_, mistakes) => Err(ConfigError { path: path.to_owned(), mistakes }),
         }
     }
+}
+
+fn read_text(path: &Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(path).map_err(|error| {
+        let message = format!("cannot be read ({error}); give the path of a host.toml");
+        ConfigError { path: path.to_owned(), mistakes: vec![Mistake { place: None, message }] }
+    })
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use baton::config::Config;
 use baton::paths::workspace;
+use bundle::{Bundle, Manifest};
 use clap::Parser as _;
 use dev::args::Cli;
 use lab::Ending;
@@ -135,10 +136,26 @@ fn every_configuration_in_the_guide_is_accepted() {
     }
     let drivers = folder.path().join("drivers");
     fs::create_dir(&drivers).and_then(|()| fs::write(drivers.join("modules.builtin"), "")).expect("written");
+    let path = folder.path().join("host.toml");
+    let beside = baton::bundle::build(&Config::parse(&path, HOST).expect("good"), None).expect("built");
+    let beside = Bundle::parse(&beside).expect("good").manifest().clone();
     for example in examples {
-        Config::parse(&folder.path().join("host.toml"), example).unwrap_or_else(|error| panic!("{error} in{example}"));
+        let host = if example.contains(ADDED) { &beside } else { &Manifest::default() };
+        Config::parse_beside(&path, example, host).unwrap_or_else(|error| panic!("{error} in{example}"));
     }
 }
+
+/// The first line of an example that describes a guest for a host that runs, and that host.
+const ADDED: &str = "# db.toml";
+const HOST: &str = "
+[[network]]
+name = \"lan\"
+[[guest]]
+name = \"storage\"
+kernel = \"vmlinuz\"
+memory = \"64MiB\"
+vsock = true
+";
 
 /// The names between backquotes.
 fn quoted(cell: &str) -> Names {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files: bundles, manifests, kernels.
 
-use bundle::{Bundle, CpuModel, Devices, GuestConfig, HostConfig, OnPanic, Pmu, SmbiosConfig, VirtioDevices};
+use bundle::{
+    Bundle, CpuModel, Devices, FileRecord, GuestConfig, HostConfig, Manifest, OnPanic, Pmu, SmbiosConfig, VirtioDevices,
+};
 use vm::cpu::models::Model;
 use vm::platform::loader::{self, Module};
 use vm::platform::smbios::{self, System};
@@ -54,7 +56,26 @@ pub fn bundle(data: &[u8]) {
 /// A manifest with the right magic, version and checksum.
 pub fn manifest(data: &[u8]) {
     for version in bundle::OLDEST_MANIFEST_VERSION..=bundle::MANIFEST_VERSION {
-        read(&archive::with_manifest(&archive::manifest(version, data)));
+        let manifest = archive::manifest(version, data);
+        read(&archive::with_manifest(&manifest));
+        add(&manifest);
+    }
+}
+
+/// A guest is added to a host that has these networks, and is refused or leaves a manifest that can be read.
+fn add(content: &[u8]) {
+    let Ok(addition) = Manifest::addition_from_content(content) else { return };
+    let file = |name: &str| FileRecord { name: name.to_owned(), bytes: 6, crc32: 0 };
+    let networks = addition.host.networks.iter().skip(1).cloned().collect();
+    let host = HostConfig { networks, ..HostConfig::default() };
+    let mut manifest = Manifest { host, guests: Vec::new(), files: vec![file("k"), file("i")] };
+    let before = manifest.clone();
+    match manifest.add(addition) {
+        Ok(guest) => {
+            assert_eq!(manifest.guests, [guest]);
+            assert_eq!(Manifest::from_content(&manifest.to_content()), Ok(manifest));
+        }
+        Err(_) => assert_eq!(manifest, before, "a guest that is refused has changed something"),
     }
 }
 

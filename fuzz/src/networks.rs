@@ -30,7 +30,7 @@ pub fn networks(data: &[u8]) {
         is_isolated: input.u8() & 3 == 0,
         is_trusted: input.bool(),
     };
-    let ports = (0..GUESTS).map(|number| port(number, &mut input)).collect();
+    let ports = (0..GUESTS).map(|number| Some(port(number, &mut input))).collect();
     let Ok(network) = Network::new(MTU.into(), ports) else { panic!("a network of three") };
     let mut drivers: Vec<Driver> = (0..GUESTS).map(device).map(Driver::new).collect();
     let offered = drivers[0].offered();

@@ -2,6 +2,7 @@
 //! Changes of a running host's configuration: `baton vm create`, `set`, `baton config` and `baton file`.
 
 use anyhow::{Result, bail, ensure};
+use bundle::NetworkConfig;
 use comfy_table::{CellAlignment, Table, presets};
 use wire::{FileInfo, MAX_PAGE_BYTES, RequestBody, UploadKind, VmSettings};
 
@@ -37,8 +38,8 @@ pub(super) fn set(client: &mut Client, order: &VmSet) -> Result<u8> {
 
 /// `baton vm create`: sends the files that the host does not have, then the description.
 pub(super) fn create(client: &mut Client, order: &VmCreate) -> Result<u8> {
-    let guest = described(order)?;
-    let (manifest, files) = addition(&guest)?;
+    let (guest, networks) = described(order, client)?;
+    let (manifest, files) = addition(&guest, &networks)?;
     let manifest = manifest.to_content();
     let (length, name) = (manifest.len(), guest.name);
     ensure!(length <= MAX_PAGE_BYTES, "the description of {name} has {length} bytes; {MAX_PAGE_BYTES} are possible");
@@ -57,11 +58,12 @@ pub(super) fn create(client: &mut Client, order: &VmCreate) -> Result<u8> {
     Ok(DONE)
 }
 
-fn described(order: &VmCreate) -> Result<Guest> {
+/// Returns the guest, and the networks that its devices are on.
+fn described(order: &VmCreate, client: &mut Client) -> Result<(Guest, Vec<NetworkConfig>)> {
     if let Some(path) = &order.file {
-        let mut guests = Config::load(path)?.guests;
+        let Config { mut guests, networks, .. } = Config::load_beside(path, &client.config()?)?;
         return match (guests.pop(), guests.is_empty()) {
-            (Some(guest), true) => Ok(guest),
+            (Some(guest), true) => Ok((guest, networks)),
             (None, _) => bail!("{} describes no guest; add a [[guest]]", path.display()),
             _ => bail!("{} describes several guests; leave one", path.display()),
         };
@@ -70,12 +72,13 @@ fn described(order: &VmCreate) -> Result<Guest> {
     let (Some(name), Some(kernel), Some(memory)) = (&order.name, &order.kernel, order.memory) else {
         bail!("name a host.toml, or --name, --kernel and --memory");
     };
-    Ok(Guest {
+    let guest = Guest {
         initrd: order.initrd.clone(),
         vcpus: order.vcpus.unwrap_or(1),
         cmdline: order.cmdline.clone().unwrap_or_default(),
         ..Guest::new(name, kernel.clone(), memory)
-    })
+    };
+    Ok((guest, Vec::new()))
 }
 
 /// `baton file`.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bundle::{PmuEvent, VirtioDevices, WhenDone, limits};
+use bundle::{Manifest, PmuEvent, VirtioDevices, WhenDone, limits};
 use toml::de::DeValue;
 
 use super::check_disks::Disks;
@@ -35,15 +35,16 @@ pub(super) const USUAL_HUNG_S: u32 = 10;
 /// The maximum number of CPUs of a lab machine.
 const MAX_CPUS: u32 = 255;
 
-pub(super) fn config(path: &Path, mut root: Section<'_, '_>) -> Option<Config> {
+pub(super) fn config(path: &Path, mut root: Section<'_, '_>, beside: &Manifest) -> Option<Config> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let host = host(folder, root.table("host"));
     let trust = check_trust::trust(folder, root.table("trust"));
     let networks = root.tables("network");
-    let networks = check_networks::networks(&root, networks);
+    let networks = check_networks::networks(&root, networks, beside);
     let sections = root.tables("guest");
     check_count(&root, sections.len());
-    let (mut taken, mut guests) = (Taken { networks, ..Taken::default() }, Vec::new());
+    let sockets = Sockets::beside(beside);
+    let (mut taken, mut guests) = (Taken { networks, sockets, ..Taken::default() }, Vec::new());
     for section in sections {
         guests.push(guest(folder, section, &mut taken));
     }

@@ -48,9 +48,9 @@ impl Disks {
         sockets: &Sockets,
         configs: &[Option<VsockConfig>],
     ) -> Vec<Vec<DiskConfig>> {
-        let owners: Vec<&str> = sockets.owners().collect();
+        let others: Vec<_> = sockets.all(configs).collect();
         let assigned = |(owner, wanted): (String, Vec<Wanted>)| {
-            let with_server = |wanted: Wanted| match server(&owner, &wanted.server, &owners, configs) {
+            let with_server = |wanted: Wanted| match server(&owner, &wanted.server, &others) {
                 Ok(cid) => Some(DiskConfig { cid, ..wanted.disk }),
                 Err(message) => {
                     let label = format!("guest {owner:?}: [[guest.disk]] {}", wanted.number);
@@ -86,18 +86,16 @@ fn wanted(owner: &str, number: usize, mut section: Section<'_, '_>) -> Option<Wa
 }
 
 /// Returns the identifier of the guest that a disk's server is in.
-fn server(owner: &str, name: &str, owners: &[&str], configs: &[Option<VsockConfig>]) -> Result<u32, String> {
-    let Some(number) = owners.iter().position(|other| *other == name) else {
-        let suggestion = did_you_mean(name, owners.iter().copied());
+fn server(owner: &str, name: &str, guests: &[(&str, Option<u32>)]) -> Result<u32, String> {
+    let Some((_, cid)) = guests.iter().find(|(other, _)| *other == name) else {
+        let suggestion = did_you_mean(name, guests.iter().map(|(name, _)| *name));
         let hint = if suggestion.is_empty() { "; add a [[guest]] with this name" } else { suggestion.as_str() };
         return Err(format!("there is no guest {name:?}{hint}"));
     };
     if name == owner {
         return Err("a guest's own server cannot be its disk's; name another guest".to_owned());
     }
-    let config = configs.get(number).and_then(Option::as_ref);
-    let without = || format!("the guest {name:?} has no sockets; add `vsock = true` to it");
-    config.map(|config| config.cid).ok_or_else(without)
+    cid.ok_or_else(|| format!("the guest {name:?} has no sockets; add `vsock = true` to it"))
 }
 
 /// Parses a guest, and the name of its server's export, which may be empty.

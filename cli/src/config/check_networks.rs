@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use bundle::{NetworkConfig, NicConfig, NicVlans, limits};
+use bundle::{Manifest, NetworkConfig, NicConfig, NicVlans, limits};
 use switch::Mac;
 use toml::de::DeValue;
 
@@ -23,34 +23,43 @@ pub(super) struct Networks {
 }
 
 impl Networks {
+    /// Those that a host has, with the devices that are on them.
+    fn of(host: &Manifest) -> Self {
+        let all = host.host.networks.iter().map(|network| (network.name.clone(), Some(network.clone()))).collect();
+        let nics = || host.guests.iter().flat_map(|guest| &guest.nics);
+        let on = |network: usize| nics().filter(|nic| nic.network as usize == network).count();
+        let addresses = nics().map(|nic| (nic.network, Mac(nic.mac))).collect();
+        Self { all, addresses, ports: (0..host.host.networks.len()).map(on).collect() }
+    }
+
     pub fn into_configs(self) -> Option<Vec<NetworkConfig>> {
         self.all.into_iter().map(|(_, network)| network).collect()
     }
 }
 
-/// Reads the networks.
-pub(super) fn networks(root: &Section<'_, '_>, sections: Vec<Section<'_, '_>>) -> Networks {
+/// Reads the networks. One that the host has is the host's, whatever is stated of it.
+pub(super) fn networks(root: &Section<'_, '_>, sections: Vec<Section<'_, '_>>, host: &Manifest) -> Networks {
     let most = limits::NETWORKS;
     if sections.len() > most {
         root.complain(None, format_args!("there are {} networks; at most {most} are possible", sections.len()));
     }
-    let mut networks = Networks::default();
+    let (mut networks, known) = (Networks::of(host), host.host.networks.len());
     for mut section in sections {
         section.set_label("[[network]]: ".to_owned());
         let name = section.required("name", network_name);
         if let Some((name, at)) = &name {
             section.set_label(format!("network {name:?}: "));
-            if networks.all.iter().any(|(other, _)| other == name) {
+            if networks.all[known..].iter().any(|(other, _)| other == name) {
                 section.complain(Some(*at), "another network has the same name; rename one of them");
             }
         }
         let mtu = mtu(&mut section, *limits::MTU.end()).unwrap_or(USUAL_MTU);
         section.finish();
-        if let Some((name, _)) = name {
+        if let Some((name, _)) = name.filter(|(name, _)| networks.all[..known].iter().all(|(other, _)| other != name)) {
             networks.all.push((name.clone(), Some(NetworkConfig { name, mtu })));
         }
     }
-    networks.ports = vec![0; networks.all.len()];
+    networks.ports.resize(networks.all.len(), 0);
     networks
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The key `vsock` of guests: their identifiers, and which of them may connect to which.
 
-use bundle::{ControlRights, ControlRole, GuestControl, VsockConfig, limits};
+use bundle::{ControlRights, ControlRole, GuestConfig, GuestControl, Manifest, VsockConfig, limits};
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 
@@ -12,6 +12,8 @@ use crate::suggest::did_you_mean;
 #[derive(Default)]
 pub(super) struct Sockets {
     guests: Vec<(String, Option<Wanted>)>,
+    /// The guests of the host beside them, with their identifiers.
+    others: Vec<(String, Option<u32>)>,
 }
 
 /// The sockets that a guest wants.
@@ -35,6 +37,13 @@ enum Right {
 }
 
 impl Sockets {
+    /// Sockets beside those of a host's guests.
+    pub fn beside(host: &Manifest) -> Self {
+        let cid = |guest: &GuestConfig| guest.vsock.as_ref().map(|vsock| vsock.cid);
+        let others = host.guests.iter().map(|guest| (guest.name.clone(), cid(guest))).collect();
+        Self { guests: Vec::new(), others }
+    }
+
     /// Reads the sockets that the next guest wants.
     pub fn note(&mut self, section: &mut Section<'_, '_>, owner: &str) {
         let wanted = section.placed("vsock", keys);
@@ -45,9 +54,11 @@ impl Sockets {
     /// Returns the sockets of each guest. One that names no identifier gets the lowest that is free.
     pub fn assign(&self, root: &Section<'_, '_>) -> Vec<Option<VsockConfig>> {
         let mut cids = Vec::new();
+        let is_others = |cid: u32| self.others.iter().any(|(_, other)| *other == Some(cid));
         for (owner, wanted) in &self.guests {
             let cid = wanted.as_ref().and_then(|wanted| wanted.cid);
-            if let (Some(cid), Some(wanted)) = (cid.filter(|cid| cids.contains(&Some(*cid))), wanted) {
+            let is_taken = |cid: &u32| cids.contains(&Some(*cid)) || is_others(*cid);
+            if let (Some(cid), Some(wanted)) = (cid.filter(is_taken), wanted) {
                 let message =
                     format_args!("guest {owner:?}: vsock: another guest has the cid {cid}; change one of them");
                 root.complain(Some(wanted.at), message);
@@ -56,7 +67,7 @@ impl Sockets {
         }
         for number in 0..cids.len() {
             if self.guests[number].1.is_some() && cids[number].is_none() {
-                cids[number] = limits::CIDS.clone().find(|cid| !cids.contains(&Some(*cid)));
+                cids[number] = limits::CIDS.clone().find(|cid| !cids.contains(&Some(*cid)) && !is_others(*cid));
             }
         }
         let config = |(number, (owner, wanted)): (usize, &(String, Option<Wanted>))| {
@@ -67,9 +78,11 @@ impl Sockets {
         self.guests.iter().enumerate().map(config).collect()
     }
 
-    /// Returns the names of the guests, in the file's order.
-    pub fn owners(&self) -> impl Iterator<Item = &str> {
-        self.guests.iter().map(|(owner, _)| owner.as_str())
+    /// Returns all guests with their identifiers, once those are assigned: the file's, then the host's.
+    pub fn all<'a>(&'a self, configs: &'a [Option<VsockConfig>]) -> impl Iterator<Item = (&'a str, Option<u32>)> {
+        let cids = configs.iter().map(|config| config.as_ref().map(|config| config.cid));
+        let own = self.guests.iter().map(|(owner, _)| owner.as_str()).zip(cids);
+        own.chain(self.others.iter().map(|(owner, cid)| (owner.as_str(), *cid)))
     }
 
     /// Returns the identifier of a guest that another one names.
@@ -83,8 +96,11 @@ impl Sockets {
         let complain = |message: String| {
             root.complain(Some(root.place_of(name, at)), format_args!("guest {owner:?}: vsock: peers: {message}"));
         };
-        let Some(number) = self.guests.iter().position(|(other, _)| other == name) else {
-            let suggestion = did_you_mean(name, self.guests.iter().map(|(name, _)| name.as_str()));
+        let own = self.guests.iter().map(|(owner, _)| owner.as_str()).zip(cids.iter().copied());
+        let mut all = own.chain(self.others.iter().map(|(owner, cid)| (owner.as_str(), *cid)));
+        let Some((_, cid)) = all.find(|(other, _)| *other == name) else {
+            let names = self.guests.iter().map(|(name, _)| name).chain(self.others.iter().map(|(name, _)| name));
+            let suggestion = did_you_mean(name, names.map(String::as_str));
             let hint = if suggestion.is_empty() { "; add a [[guest]] with this name" } else { suggestion.as_str() };
             complain(format!("there is no guest {name:?}{hint}"));
             return None;
@@ -93,10 +109,10 @@ impl Sockets {
             complain("a guest reaches itself without the host; remove its own name".to_owned());
             return None;
         }
-        if cids[number].is_none() {
+        if cid.is_none() {
             complain(format!("the guest {name:?} has no sockets; add `vsock = true` to it"));
         }
-        cids[number]
+        cid
     }
 }
 

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
+mod beside;
 mod boot;
 mod control;
 mod cpus;

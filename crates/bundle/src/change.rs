@@ -39,6 +39,8 @@ pub enum Refused {
     Unsupported(&'static str),
     /// The configuration would name a file that the host does not have.
     NoFile(String),
+    /// It would have a device on a network that the host does not have.
+    NoNetwork(String),
     /// The configuration would not be possible.
     Problem(Problem),
 }
@@ -51,6 +53,7 @@ impl fmt::Display for Refused {
             Self::NotOne => f.write_str("the description is not one guest"),
             Self::Unsupported(what) => write!(f, "a guest that is added to a running host has no {what}"),
             Self::NoFile(name) => write!(f, "the host has no file {name}"),
+            Self::NoNetwork(name) => write!(f, "the host has no network {name:?}"),
             Self::Problem(problem) => problem.fmt(f),
         }
     }
@@ -98,17 +101,29 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Adds the one guest that `addition` describes; its files are among this manifest's. Returns the guest.
+    /// Reads the description of a guest for [`add`](Self::add). What it needs of other guests is checked there.
+    ///
+    /// # Errors
+    /// It is damaged, or a guest in it states what is not possible.
+    pub fn addition_from_content(content: &[u8]) -> Result<Self, Problem> {
+        let addition = decode_manifest(content)?;
+        for guest in &addition.guests {
+            check::guest(guest).map_err(|reason| Problem::BadGuest { guest: guest.name.clone(), reason })?;
+        }
+        Ok(addition)
+    }
+
+    /// Adds the one guest that `addition` describes; its files are among this manifest's, and its devices on networks
+    /// of this manifest's with the names that `addition` gives them. Returns the guest.
     ///
     /// # Errors
     /// Why that is not possible. Nothing has changed.
     pub fn add(&mut self, addition: Self) -> Result<GuestConfig, Refused> {
-        let [guest] = <[GuestConfig; 1]>::try_from(addition.guests).map_err(|_| Refused::NotOne)?;
+        let named = addition.host.networks;
+        let [mut guest] = <[GuestConfig; 1]>::try_from(addition.guests).map_err(|_| Refused::NotOne)?;
         let unsupported = [
             (!guest.functions.is_empty(), "PCI functions; assign them with `baton pci assign`"),
-            (!guest.nics.is_empty(), "network devices yet"),
-            (guest.vsock.is_some(), "sockets yet"),
-            (!guest.disks.is_empty(), "disks yet"),
+            (guest.control().is_some(), "control of the host: give it to a guest that starts with the host"),
         ];
         if let Some((_, what)) = unsupported.into_iter().find(|(has, _)| *has) {
             return Err(Refused::Unsupported(what));
@@ -116,6 +131,11 @@ impl Manifest {
         let is_there = |name: &&String| self.files.iter().any(|file| file.name == **name);
         if let Some(name) = guest.files().find(|name| !is_there(name)) {
             return Err(Refused::NoFile(name.clone()));
+        }
+        for nic in &mut guest.nics {
+            let name = named.get(nic.network as usize).map(|network| network.name.as_str()).unwrap_or_default();
+            let index = self.host.networks.iter().position(|network| network.name == name);
+            nic.network = index.ok_or_else(|| Refused::NoNetwork(name.into()))? as u32;
         }
         self.guests.push(guest.clone());
         match check::manifest(self) {

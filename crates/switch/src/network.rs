@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A network: its ports, and where frames go between them.
 
-use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::counters::Reason;
@@ -47,7 +47,8 @@ pub enum Refused {
 /// A network. Any CPU forwards with it at any time.
 #[derive(Debug)]
 pub struct Network {
-    ports: Vec<Port>,
+    /// By number; `None` where there is none.
+    ports: Vec<Option<Port>>,
     mtu: usize,
     /// By address.
     fixed: Vec<(Mac, usize)>,
@@ -55,21 +56,33 @@ pub struct Network {
     members: Vec<(u16, Ports)>,
     isolated: Ports,
     /// The trusted ports, with the stations that each has sent from.
-    learned: Vec<(usize, Box<Learned>)>,
+    learned: Vec<(usize, Arc<Learned>)>,
 }
 
 impl Network {
-    /// A network of these ports whose packets have at most `mtu` bytes behind the header, segmentation offload apart.
+    /// A network without ports, whose packets have at most `mtu` bytes behind the header, segmentation offload apart.
+    pub const fn empty(mtu: usize) -> Self {
+        Self {
+            ports: Vec::new(),
+            mtu,
+            fixed: Vec::new(),
+            members: Vec::new(),
+            isolated: Ports::NONE,
+            learned: Vec::new(),
+        }
+    }
+
+    /// A network of these ports, by number. Numbers may be left out.
     ///
     /// # Errors
     /// There can be no such network.
-    pub fn new(mtu: usize, ports: Vec<Port>) -> Result<Self, Refused> {
+    pub fn new(mtu: usize, ports: Vec<Option<Port>>) -> Result<Self, Refused> {
         if ports.len() > MAX_PORTS {
             return Err(Refused::TooManyPorts);
         }
-        let mut network =
-            Self { mtu, fixed: Vec::new(), members: Vec::new(), isolated: Ports::NONE, learned: Vec::new(), ports };
+        let mut network = Self { ports, ..Self::empty(mtu) };
         for (number, port) in network.ports.iter().enumerate() {
+            let Some(port) = port else { continue };
             if !port.mac.is_station() {
                 return Err(Refused::NoStation(number));
             }
@@ -86,15 +99,56 @@ impl Network {
                 network.isolated = network.isolated.or(Ports::only(number));
             }
             if port.is_trusted {
-                network.learned.push((number, Box::default()));
+                network.learned.push((number, Arc::default()));
             }
         }
         Ok(network)
     }
 
-    /// The ports.
-    pub fn ports(&self) -> &[Port] {
-        &self.ports
+    /// The network with a port more, of this number. It shares the known stations with this one.
+    ///
+    /// # Errors
+    /// There can be no such network.
+    pub fn with_port(&self, number: usize, port: Port) -> Result<Self, Refused> {
+        let mut ports = self.ports.clone();
+        ports.resize(ports.len().max(number + 1), None);
+        ports[number] = Some(port);
+        self.changed(ports)
+    }
+
+    /// The network without the port of this number. It shares the known stations with this one.
+    #[must_use]
+    pub fn without_port(&self, number: usize) -> Option<Self> {
+        let mut ports = self.ports.clone();
+        *ports.get_mut(number)? = None;
+        self.changed(ports).ok()
+    }
+
+    fn changed(&self, ports: Vec<Option<Port>>) -> Result<Self, Refused> {
+        let mut changed = Self::new(self.mtu, ports)?;
+        for (number, learned) in &mut changed.learned {
+            let is_same = self.port(*number) == changed.ports[*number].as_ref();
+            if let Some((_, known)) = self.learned.iter().find(|(other, _)| is_same && other == number) {
+                *learned = known.clone();
+            }
+        }
+        Ok(changed)
+    }
+
+    /// The ports, by number.
+    pub fn ports(&self) -> impl Iterator<Item = (usize, &Port)> {
+        self.ports.iter().enumerate().filter_map(|(number, port)| Some((number, port.as_ref()?)))
+    }
+
+    /// The port of a number.
+    pub fn port(&self, number: usize) -> Option<&Port> {
+        self.ports.get(number)?.as_ref()
+    }
+
+    /// The lowest number that no port has; `None`: there are [`MAX_PORTS`].
+    pub fn free_number(&self) -> Option<usize> {
+        let free = self.ports.iter().position(Option::is_none).unwrap_or(self.ports.len());
+        (free < MAX_PORTS).then_some(free)
     }
 
     /// The most bytes behind the header of a frame that is not to be segmented.
@@ -113,7 +167,7 @@ impl Network {
     /// # Errors
     /// Nowhere: why.
     pub fn forward(&self, from: usize, header: &Header, is_segmented: bool, now_ns: u64) -> Result<Forward, Reason> {
-        let port = self.ports.get(from).ok_or(Reason::Unreachable)?;
+        let port = self.port(from).ok_or(Reason::Unreachable)?;
         if header.payload_bytes > self.mtu && !is_segmented {
             return Err(Reason::Long);
         }
@@ -142,7 +196,7 @@ impl Network {
     }
 
     fn egress_tag(&self, port: usize, forward: Forward) -> Option<Tag> {
-        let is_trunk = self.ports.get(port).is_some_and(|port| matches!(port.vlans, Vlans::Trunk(_)));
+        let is_trunk = self.port(port).is_some_and(|port| matches!(port.vlans, Vlans::Trunk(_)));
         let tag = forward.tag.map_or_else(|| Tag::of(forward.vlan), |tag| tag.with_vlan(forward.vlan));
         (is_trunk && forward.vlan != 0).then_some(tag)
     }
@@ -170,7 +224,7 @@ impl Network {
             // The same address may be another station's in a VLAN that the port has no part in.
             Some(port) if self.members(vlan).has(port) => Some(port),
             _ => {
-                let seen = |(port, learned): &(usize, Box<Learned>)| Some((learned.find(mac, vlan, now_ns)?, *port));
+                let seen = |(port, learned): &(usize, Arc<Learned>)| Some((learned.find(mac, vlan, now_ns)?, *port));
                 self.learned.iter().filter_map(seen).max().map(|(_, port)| port)
             }
         }

@@ -31,7 +31,7 @@ fn header(from: Mac, to: Mac, tag: Option<Tag>) -> Header {
 }
 
 fn network(ports: Vec<Port>) -> Network {
-    Network::new(MTU, ports).expect("possible")
+    Network::new(MTU, ports.into_iter().map(Some).collect()).expect("possible")
 }
 
 fn goes_to(network: &Network, from: usize, header: &Header) -> Result<Vec<usize>, Reason> {
@@ -182,7 +182,7 @@ fn frames_are_as_long_as_a_header_and_at_most_as_the_network_s() {
 
 #[test]
 fn impossible_networks_are_refused() {
-    let refused = |ports| Network::new(MTU, ports).expect_err("refused");
+    let refused = |ports: Vec<Port>| Network::new(MTU, ports.into_iter().map(Some).collect()).expect_err("refused");
     assert_eq!(refused(untagged(MAX_PORTS + 1)), Refused::TooManyPorts);
     assert_eq!(refused([untagged(2), untagged(1)].concat()), Refused::SameAddress(2));
     assert_eq!(refused(vec![port(0, Vlans::Trunk(vec![]))]), Refused::BadVlan(0));

@@ -37,7 +37,7 @@ fn beating(name: &str) -> Result<Guest> {
 
 /// Sends a guest's files, and asks for it.
 fn create(host: &mut Host, guest: &Guest) -> Result<RequestBody> {
-    let (manifest, files) = addition(guest)?;
+    let (manifest, files) = addition(guest, &[])?;
     for (_, content) in &files {
         host.upload(UploadKind::File, content)?;
     }
@@ -143,7 +143,7 @@ fn are_refused(host: &mut Host, again: RequestBody) -> Result<()> {
     refuses(host, set(B, on_panic), Invalid, "\"dance\" is unknown")?;
     let large = create(host, &Guest { memory: Size::mebibytes(1 << 20), ..beating("c")? })?;
     refuses(host, large, Exhausted, "'c' needs 1024 GiB of memory")?;
-    let (manifest, _) = addition(&Guest { kernel: Build::Shipped.file()?, ..beating("c")? })?;
+    let (manifest, _) = addition(&Guest { kernel: Build::Shipped.file()?, ..beating("c")? }, &[])?;
     refuses(host, RequestBody::VmCreate { manifest: manifest.to_content() }, Invalid, "the host has no file")?;
     refuses(host, RequestBody::VmCreate { manifest: vec![1, 2, 3] }, Invalid, "manifest")?;
     let sent: Vec<_> = host.client()?.files()?.into_iter().filter(|file| file.is_sent).collect();

@@ -30,10 +30,10 @@ pub const LONG_RULES: &[Rule] = &[
 
 /// The serial number of the disk that is served.
 pub const SERIAL: &str = "web";
-const STORAGE: &str = "storage";
-const WEB: &str = "web";
+pub(super) const STORAGE: &str = "storage";
+pub(super) const WEB: &str = "web";
 const STORAGE_CID: u32 = 5;
-const TIMEOUT_S: u32 = 300;
+pub(super) const TIMEOUT_S: u32 = 300;
 /// Of the disk that loses its server: longer than both guests take to boot.
 const SHORT_TIMEOUT_S: u32 = 120;
 /// Two guests boot, on a machine that does other work as well.
@@ -52,7 +52,7 @@ fn storage(folder: &Path) -> Result<Guest> {
     Ok(guest)
 }
 
-fn disk(timeout_s: u32, is_write_back: bool) -> DiskConfig {
+pub(super) fn disk(timeout_s: u32, is_write_back: bool) -> DiskConfig {
     let (export, serial) = ("web-root".to_owned(), SERIAL.to_owned());
     DiskConfig { cid: STORAGE_CID, port: 10_809, export, is_write_back, timeout_s, serial, ..DiskConfig::default() }
 }
@@ -70,7 +70,7 @@ fn recipe(folder: &Path, kernel: Kernel, disk: DiskConfig, tasks: &str) -> Resul
 }
 
 /// A machine with this disk; its guest serves it to another one.
-fn served(folder: &Path, device: Device, guest: Guest) -> Result<Recipe> {
+pub(super) fn served(folder: &Path, device: Device, guest: Guest) -> Result<Recipe> {
     let of_storage = folder.join(STORAGE);
     std::fs::create_dir(&of_storage)?;
     let recipe = Recipe::new().cpus(2).memory_mib(1536).with_devices(Iommu::Amd, vec![device]);
@@ -108,7 +108,7 @@ fn is_only_late_with(kernel: Kernel, updates: u64, is_write_back: bool) -> Resul
 }
 
 /// The blocks that are written and verified become more, and none is another.
-fn verifies_more(host: &mut Host) -> Result<()> {
+pub(super) fn verifies_more(host: &mut Host) -> Result<()> {
     // The first line may be of blocks before what was done last.
     for _ in 0..2 {
         host.guest_prints(WEB, " wrong=0 errors=0 ")?;

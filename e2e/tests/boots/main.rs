@@ -24,6 +24,7 @@ mod control;
 mod cores;
 mod counters;
 mod cpus;
+mod created;
 mod crowd;
 mod devices;
 mod disk_boot;
@@ -175,6 +176,7 @@ fn trials() -> Vec<Trial> {
     let groups = [
         ("machine", MACHINE_RULES),
         ("configuring", configuring::RULES),
+        ("configuring", if Kernel::Default.drivers().is_ok() { created::RULES } else { &[] }),
         ("lifecycle", lifecycle::RULES),
         ("console", console::RULES),
         ("control", control::RULES),
@@ -270,6 +272,7 @@ fn long_tests() -> Vec<Trial> {
         ("assigned", assigned::LONG_RULES),
         ("assigned", groups::LONG_RULES),
         ("configuring", configuring::LONG_RULES),
+        ("configuring", if has_disks() { created::LONG_RULES } else { &[] }),
         ("assigned", if Kernel::V6_1Full.file().is_ok() { assigned::DRIVER_RULES } else { &[] }),
         ("networks", if Kernel::V6_12.drivers().is_ok() { networks::LONG_RULES } else { &[] }),
         ("sockets", if Kernel::V6_12.drivers().is_ok() { sockets::LONG_RULES } else { &[] }),

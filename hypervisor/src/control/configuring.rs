@@ -17,6 +17,7 @@ use crate::guests::configuration::{self, runs};
 use crate::guests::guest::Guest;
 use crate::guests::pci::assignments;
 use crate::guests::slots::GUESTS;
+use crate::guests::{networks, sockets};
 use crate::kernel::cpus;
 
 /// The most files collected for one page; a frame holds fewer.
@@ -78,6 +79,8 @@ pub fn delete(name: &str) -> Result<ReplyBody, Refusal> {
     }
     configuration::manifest().remove(name).map_err(|refused| refusal(name, &refused))?;
     GUESTS.remove(guest.number);
+    networks::leave(&guest.config.nics);
+    sockets::leave(guest.number);
     configuration::note_change();
     log::info!("guest {name}: deleted");
     Ok(ReplyBody::Done)
@@ -88,7 +91,8 @@ pub fn delete(name: &str) -> Result<ReplyBody, Refusal> {
 /// # Errors
 /// It cannot be; nothing has changed.
 pub fn create(content: &[u8]) -> Result<ReplyBody, Refusal> {
-    let addition = Manifest::from_content(content).map_err(|problem| refusal("", &Refused::Problem(problem)))?;
+    let addition =
+        Manifest::addition_from_content(content).map_err(|problem| refusal("", &Refused::Problem(problem)))?;
     let config = configuration::manifest().add(addition).map_err(|refused| refusal("", &refused))?;
     let free = FRAMES.lock().free_bytes();
     if config.memory_bytes > free {
@@ -99,6 +103,8 @@ pub fn create(content: &[u8]) -> Result<ReplyBody, Refusal> {
     }
     // There are not too many guests: this was checked with the rest.
     let Some(number) = GUESTS.free_number() else { return Err(invalid("too many guests".into(), String::new())) };
+    networks::enter(number, &config).map_err(|reason| invalid(reason, String::new()))?;
+    sockets::enter(number, &config);
     log::info!("guest {}: created", config.name);
     put(number, config, None);
     configuration::note_change();
@@ -155,6 +161,7 @@ fn refusal(name: &str, refused: &Refused) -> Refusal {
     let (code, hint) = match refused {
         Refused::Runs(_) => (RefusalCode::WrongState, format!("`baton vm stop {name}` first")),
         Refused::NoFile(_) => (RefusalCode::Invalid, "send it first".into()),
+        Refused::NoNetwork(_) => (RefusalCode::Invalid, "`baton config show` names its networks".into()),
         _ => (RefusalCode::Invalid, String::new()),
     };
     let reason = wire::bounded(&refused.to_string(), wire::MAX_REASON_BYTES).to_string();

@@ -41,7 +41,7 @@ const REPORT_NS: u64 = 1_000_000_000;
 /// A disk on its guest's bus.
 pub struct Disk {
     number: usize,
-    stream: &'static Stream,
+    stream: Arc<Stream>,
     device: Arc<Mutex<Endpoint<Virtio<Blk>>>>,
     turns: Mutex<Turns>,
 }
@@ -62,7 +62,7 @@ struct Turns {
 /// Why there can be none.
 pub fn attach(guest: &Guest, machine: &mut Machine<GuestRam>) -> Result<Vec<Disk>, String> {
     let mut disks = Vec::new();
-    let mut streams = streams::of(guest.number);
+    let mut streams = streams::of(guest.number).into_iter();
     for (number, (config, device)) in guest.config.disks.iter().zip(DEVICES).enumerate() {
         let bad = |reason: &str| format!("disk {}: {reason}", number + 1);
         let stream = streams.next().ok_or_else(|| bad("its stream is not there"))?;

@@ -10,7 +10,8 @@
 //! The vCPU that has notified its device forwards its frames, and pays for it. No lock is taken while a device of its
 //! own is locked, and one port at a time: guests that send to each other do not wait for each other. A port's lock is
 //! held while the memory of its guest is written. A guest that ends is unplugged under that lock before its memory is
-//! given back.
+//! given back. A guest that is created or deleted changes the ports of its networks: each sender then gets a reference
+//! to the new list, between two turns.
 
 pub mod counted;
 pub mod listing;
@@ -23,7 +24,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use bundle::{GuestConfig, HostConfig, NicConfig, NicVlans};
-use switch::{Mac, Network, Vlans};
+use switch::{Mac, Vlans};
 use vm::devices::net::Net;
 use vm::devices::pci::Slot;
 use vm::devices::virtio;
@@ -33,7 +34,7 @@ use crate::arch::guest_memory::GuestRam;
 use crate::guests::forwarding::Run;
 use crate::guests::guest::Guest;
 
-use self::port::{Lan, NETWORKS, Plugged, Port, port};
+use self::port::{Lan, NETWORKS, Plugged};
 
 pub use self::port::Nic;
 pub use self::sending::{linger_until, send};
@@ -43,30 +44,36 @@ const FIRST_DEVICE: usize = 20;
 /// Functions of a device have numbers of three bits.
 const FUNCTIONS_OF_A_DEVICE: usize = 8;
 
-/// Makes the networks of a bundle.
-pub fn create(host: &HostConfig, guests: &[GuestConfig]) {
-    let lans = host.networks.iter().enumerate().filter_map(|(index, config)| {
-        let members = guests.iter().enumerate().flat_map(|(number, guest)| {
-            let here = guest.nics.iter().filter(move |nic| nic.network as usize == index);
-            here.map(move |nic| (number as u32, nic))
-        });
-        let members: Vec<(u32, &NicConfig)> = members.collect();
-        let ports = members.iter().map(|(_, nic)| configured(nic)).collect();
-        match Network::new(config.mtu.into(), ports) {
-            Ok(network) => Some(Lan {
-                name: config.name.clone(),
-                network,
-                ports: members.into_iter().map(|(guest, nic)| Port::new(guest, nic)).collect(),
-            }),
-            Err(refused) => {
-                log::error!("network {}: {refused:?}; make the bundle again with `baton bundle`", config.name);
-                None
-            }
-        }
-    });
-    let lans: Vec<Lan> = lans.collect();
-    counted::adopt(&lans);
-    NETWORKS.call_once(|| lans);
+/// Makes the networks of a bundle, without ports.
+pub fn create(host: &HostConfig) {
+    NETWORKS.call_once(|| host.networks.iter().map(Lan::new).collect());
+}
+
+/// Adds the ports of a guest's network devices.
+///
+/// # Errors
+/// Why there can be none. Nothing has changed.
+pub fn enter(guest: u32, config: &GuestConfig) -> Result<(), String> {
+    for (number, nic) in config.nics.iter().enumerate() {
+        let bad = |reason: String| {
+            leave(&config.nics[..number]);
+            format!("guest {}: network device {}: {reason}", config.name, number + 1)
+        };
+        let lan = lan(nic).ok_or_else(|| bad("its network is not there".into()))?;
+        lan.add(guest, nic, configured(nic)).map_err(|refused| bad(format!("{refused:?}")))?;
+    }
+    Ok(())
+}
+
+/// Removes the ports of network devices whose guest does not run.
+pub fn leave(nics: &[NicConfig]) {
+    for (lan, nic) in nics.iter().filter_map(|nic| Some((lan(nic)?, nic))) {
+        lan.remove(Mac(nic.mac));
+    }
+}
+
+fn lan(nic: &NicConfig) -> Option<&'static Lan> {
+    NETWORKS.get()?.get(nic.network as usize)
 }
 
 fn configured(nic: &NicConfig) -> switch::Port {
@@ -82,32 +89,29 @@ fn configured(nic: &NicConfig) -> switch::Port {
 /// # Errors
 /// Why there can be none.
 pub fn attach(guest: &Guest, machine: &mut Machine<GuestRam>) -> Result<Vec<Nic>, String> {
-    let lans = NETWORKS.get().map_or(&[][..], |lans| lans);
     let attach_one = |(number, nic): (usize, &NicConfig)| {
         let bad = |reason: &str| format!("network device {}: {reason}", number + 1);
-        let lan = nic.network as usize;
-        let there = lans.get(lan).ok_or_else(|| bad("its network is not there"))?;
-        let is_it = |port: &switch::Port| port.mac == Mac(nic.mac);
-        let port = there.network.ports().iter().position(is_it).ok_or_else(|| bad("its port is not there"))?;
+        let now = lan(nic).ok_or_else(|| bad("its network is not there"))?.now();
+        let (port_number, port) = now.with_mac(Mac(nic.mac)).ok_or_else(|| bad("its port is not there"))?;
         let slot = Slot(((FIRST_DEVICE + number) * FUNCTIONS_OF_A_DEVICE) as u8);
         let device = virtio::in_slot(slot, Net::new(Mac(nic.mac), nic.mtu)).map_err(|_| bad("it fits no function"))?;
         let device = machine.bus_mut().attach_function(device).map_err(|_| bad("the guest's bus is full"))?;
-        Ok(Nic { lan, port, device })
+        Ok(Nic { port: port.clone(), number: port_number, device })
     };
     guest.config.nics.iter().enumerate().map(attach_one).collect()
 }
 
 /// The devices of a run receive from here on.
 pub fn plug(run: &Arc<impl Run + 'static>, nics: &[Nic]) {
-    for (nic, port) in nics.iter().filter_map(|nic| Some((nic, port(nic)?))) {
-        *port.plugged.lock() = Some(Plugged { run: run.clone(), device: nic.device.clone() });
+    for nic in nics {
+        *nic.port.plugged.lock() = Some(Plugged { run: run.clone(), device: nic.device.clone() });
     }
 }
 
 /// The devices of a run receive nothing any more: no other CPU reaches its memory once this returns.
 pub fn unplug(nics: &[Nic]) {
-    for port in nics.iter().filter_map(port) {
-        let unplugged = port.plugged.lock().take();
+    for nic in nics {
+        let unplugged = nic.port.plugged.lock().take();
         // The run may end with this: not while the port is locked.
         drop(unplugged);
     }

@@ -17,21 +17,19 @@ mod sending;
 pub mod services;
 pub mod streams;
 
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::Ordering;
 
 use bundle::{GuestConfig, VsockConfig};
-use spin::Mutex;
 use vm::devices::pci::Slot;
 use vm::devices::virtio;
 use vm::devices::vsock::{HOST_CID, Vsock};
 use vm::machine::Machine;
 
-use self::port::{Plugged, Port, SOCKETS, Sender, ports};
+use self::port::Plugged;
 use crate::arch::guest_memory::GuestRam;
 use crate::guests::forwarding::Run;
 use crate::guests::guest::Guest;
@@ -41,17 +39,21 @@ pub use self::sending::send;
 
 const SLOT: Slot = Slot(29 << 3);
 
-/// Makes the ports of a bundle's guests.
+/// Makes the lines of a bundle's guests to the control channel.
 pub fn create(guests: &[GuestConfig]) {
-    let port = |cid| {
-        let sender = Sender { chain: Box::default(), full_since_ns: None, stuck: 0 };
-        let has_old_streams = AtomicBool::new(false);
-        Port { cid, has_old_streams, sender: Mutex::new(sender), plugged: Mutex::new(None) }
-    };
-    let cids = guests.iter().filter_map(|guest| guest.vsock.as_ref()).map(|vsock| vsock.cid);
-    SOCKETS.call_once(|| cids.map(port).collect());
     services::create(guests);
-    streams::create(guests);
+}
+
+/// Adds the port of a guest's socket device, and the streams of its disks.
+pub fn enter(guest: u32, config: &GuestConfig) {
+    config.vsock.iter().for_each(|vsock| port::add(guest, vsock.cid));
+    streams::add(guest, &config.disks);
+}
+
+/// Removes what a guest has that does not run.
+pub fn leave(guest: u32) {
+    port::remove(guest);
+    streams::remove(guest);
 }
 
 /// Puts a guest's socket device on its bus.
@@ -61,7 +63,7 @@ pub fn create(guests: &[GuestConfig]) {
 pub fn attach(guest: &Guest, machine: &mut Machine<GuestRam>) -> Result<Option<Socket>, String> {
     let Some(config) = &guest.config.vsock else { return Ok(None) };
     let bad = |reason: &str| format!("virtio-vsock: {reason}");
-    let port = ports().iter().position(|port| port.cid == config.cid).ok_or_else(|| bad("its port is not there"))?;
+    let port = port::of(guest.number).ok_or_else(|| bad("its port is not there"))?;
     let device = virtio::in_slot(SLOT, Vsock::new(config.cid, reachable(config)));
     let device = device.map_err(|_| bad("it fits no function"))?;
     let device = machine.bus_mut().attach_function(device).map_err(|_| bad("its slot on the guest's bus is taken"))?;
@@ -76,19 +78,19 @@ fn reachable(config: &VsockConfig) -> Vec<u32> {
 
 /// The device of a run receives from here on.
 pub fn plug(run: &Arc<impl Run + 'static>, socket: Option<&Socket>) {
-    if let Some((socket, port)) = socket.and_then(|socket| Some((socket, ports().get(socket.port)?))) {
+    if let Some(socket) = socket {
         // The state of the host's streams in another image is gone.
-        port.has_old_streams.store(true, Ordering::Relaxed);
-        *port.plugged.lock() = Some(Plugged { run: run.clone(), device: socket.device.clone() });
+        socket.port.has_old_streams.store(true, Ordering::Relaxed);
+        *socket.port.plugged.lock() = Some(Plugged { run: run.clone(), device: socket.device.clone() });
     }
 }
 
 /// The device of a run receives nothing any more: no other CPU reaches its memory once this returns. The other ends of
 /// its connections are reset.
 pub fn unplug(socket: Option<&Socket>) {
-    let Some(port) = socket.and_then(|socket| ports().get(socket.port)) else { return };
-    let unplugged = port.plugged.lock().take();
+    let Some(socket) = socket else { return };
+    let unplugged = socket.port.plugged.lock().take();
     // The run may end with this: not while the port is locked.
     drop(unplugged);
-    sending::reset_peers(port.cid);
+    sending::reset_peers(socket.port.cid);
 }

@@ -35,16 +35,21 @@ pub fn open_bundle(bundle: Option<Bundle<'static>>, place: impl Fn(&mut Guest)) 
     let Some(bundle) = bundle else { return };
     let manifest = bundle.manifest();
     let _span = timeline::span(Name::Guests, manifest.guests.len() as u32);
-    networks::create(&manifest.host, &manifest.guests);
+    networks::create(&manifest.host);
     sockets::create(&manifest.guests);
     let cpus = cpus::threads::for_guests();
     let mut next = 0;
     for (number, config) in (0..).zip(&manifest.guests) {
+        if let Err(reason) = networks::enter(number, config) {
+            log::error!("{reason}; make the bundle again with `baton bundle`");
+        }
+        sockets::enter(number, config);
         let mut guest = Guest::new(number, config.clone(), next, &cpus);
         next += config.vcpus as usize;
         place(&mut guest);
         GUESTS.put(Arc::new(guest));
     }
+    networks::counted::adopt();
     log::info!("bundle: {} guests", manifest.guests.len());
     configuration::open(bundle);
 }

@@ -81,26 +81,85 @@ fn a_65th_guest_is_refused() {
 }
 
 #[test]
-fn devices_that_only_a_boot_can_give_are_refused_by_name() {
+fn what_only_a_boot_can_give_is_refused_by_name() {
     let with = |change: fn(&mut GuestConfig)| {
         let mut addition = addition("b");
         change(&mut addition.guests[0]);
         running().add(addition).expect_err("refused").to_string()
     };
     assert!(with(|guest| guest.functions = vec![AssignedConfig::default()]).contains("PCI functions"));
-    assert!(with(|guest| guest.vsock = VsockConfig::of_list(vec![3])).contains("sockets"));
-    let nic = NicConfig {
-        network: 0,
-        mac: [2, 0, 0, 0, 0, 1],
-        vlans: NicVlans::Access(0),
-        mtu: 1500,
-        rate_bytes_per_s: None,
-        is_isolated: false,
-        is_trusted: false,
-    };
+    let control = GuestControl { role: ControlRole::Read, rights: ControlRights::default() };
+    let vsock = VsockConfig { cid: 3, peers: vec![], control: Some(control) };
     let mut other = addition("b");
-    other.guests[0].nics = vec![nic];
-    assert!(running().add(other).expect_err("refused").to_string().contains("network devices"));
+    other.guests[0].vsock = Some(vsock);
+    assert!(running().add(other).expect_err("refused").to_string().contains("control of the host"));
+}
+
+/// A host with two networks, and a guest that serves disks.
+fn with_networks() -> Manifest {
+    let mut manifest = running();
+    let network = |name: &str| NetworkConfig { name: name.to_string(), mtu: 1500 };
+    manifest.host.networks = vec![network("lan"), network("dmz")];
+    manifest.guests[0].vsock = VsockConfig::of_list(vec![9]);
+    manifest.guests[0].nics = vec![NicConfig::with_mac([2, 0, 0, 0, 0, 1])];
+    manifest
+}
+
+/// A guest with a device on a network, sockets, and a disk behind a server.
+fn with_devices(network: &str, server: u32) -> Manifest {
+    let mut addition = addition("b");
+    addition.host.networks = vec![NetworkConfig { name: network.to_string(), mtu: 1500 }];
+    let guest = &mut addition.guests[0];
+    guest.nics = vec![NicConfig::with_mac([2, 0, 0, 0, 0, 1])];
+    guest.vsock = VsockConfig::of_list(vec![3, server]);
+    guest.disks = vec![DiskConfig { cid: server, port: 10_809, timeout_s: 60, ..DiskConfig::default() }];
+    addition
+}
+
+#[test]
+fn a_guest_is_added_with_its_devices_on_networks_by_name() {
+    let mut manifest = with_networks();
+    let sent = with_devices("dmz", 9).to_content();
+    let added = manifest.add(Manifest::addition_from_content(&sent).expect("whole")).expect("added");
+    assert_eq!(added.nics, [NicConfig { network: 1, ..NicConfig::with_mac([2, 0, 0, 0, 0, 1]) }]);
+    assert_eq!((added.vsock, added.disks.len()), (VsockConfig::of_list(vec![3, 9]), 1));
+    let read = Manifest::from_content(&manifest.to_content());
+    assert_eq!(read, Ok(manifest.clone()));
+    let before = manifest.clone();
+    assert!(manifest.remove("debian").expect_err("needed").to_string().contains("\"b\" has a peer"));
+    assert_eq!(manifest, before);
+}
+
+#[test]
+fn devices_that_the_host_cannot_give_are_refused_and_nothing_is_lost() {
+    let mut manifest = with_networks();
+    let before = manifest.clone();
+    let mut refused = |addition: Manifest| manifest.add(addition).expect_err("refused").to_string();
+    assert_eq!(refused(with_devices("wan", 9)), "the host has no network \"wan\"");
+    let mut nameless = with_devices("dmz", 9);
+    nameless.host.networks.clear();
+    assert_eq!(refused(nameless), "the host has no network \"\"");
+    assert!(refused(with_devices("lan", 9)).contains("has the MAC address of another network device"));
+    assert!(refused(with_devices("dmz", 8)).contains("has a peer that is no other guest with sockets"));
+    let mut twice = with_devices("dmz", 9);
+    twice.guests[0].vsock = VsockConfig::of_list(vec![9]);
+    assert!(refused(twice).contains("has the context identifier of another guest"));
+    let mut serverless = with_devices("dmz", 9);
+    serverless.guests[0].disks[0].cid = 8;
+    assert!(refused(serverless).contains("has a disk whose server is no other guest with sockets"));
+    assert_eq!(manifest, before);
+}
+
+#[test]
+fn a_damaged_description_is_refused() {
+    let mut content = addition("b").to_content();
+    let last = content.len() - 1;
+    content[last] ^= 1;
+    assert!(matches!(Manifest::addition_from_content(&content), Err(Problem::BadChecksum { .. })));
+    let mut weightless = addition("b");
+    weightless.guests[0].weight = 0;
+    let refused = Manifest::addition_from_content(&weightless.to_content()).expect_err("refused").to_string();
+    assert!(refused.contains("a bad weight"), "{refused}");
 }
 
 #[test]

@@ -10,49 +10,51 @@ const STATION: [Mac; 4] =
     [Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2]), Mac([2, 0, 0, 0, 0, 3]), Mac([2, 0, 0, 0, 0, 4])];
 
 struct Bridge {
-    ports: Vec<Port>,
-    /// By station and VLAN: port and time.
-    seen: HashMap<(Mac, u16), (usize, u64)>,
+    ports: Vec<Option<Port>>,
+    /// By station, VLAN and port: the time.
+    seen: HashMap<(Mac, u16, usize), u64>,
 }
 
 impl Bridge {
     fn forward(&mut self, from: usize, header: &Header, now: u64) -> Result<Vec<(usize, Option<u16>)>, Reason> {
-        let port = &self.ports[from];
+        let port = self.ports[from].as_ref().ok_or(Reason::Unreachable)?;
+        let all = || self.ports.iter().enumerate().filter_map(|(number, port)| Some((number, port.as_ref()?)));
         let tagged = header.tag.map_or(0, Tag::vlan);
         let vlan = match &port.vlans {
             Vlans::Access(vlan) if tagged == 0 => *vlan,
             Vlans::Trunk(list) if list.contains(&tagged) => tagged,
             _ => return Err(Reason::Vlan),
         };
-        let owner = |mac: Mac| self.ports.iter().position(|port| port.mac == mac);
+        let is_fixed = all().any(|(_, port)| port.mac == header.source);
         let is_own = header.source == port.mac;
-        if !is_own && (!port.is_trusted || owner(header.source).is_some() || header.source.is_group()) {
+        if !is_own && (!port.is_trusted || is_fixed || header.source.is_group()) {
             return Err(Reason::Source);
         }
         if !is_own {
-            self.seen.insert((header.source, vlan), (from, now));
+            self.seen.insert((header.source, vlan, from), now);
         }
-        let may = |to: &usize| {
-            let other = &self.ports[*to];
+        let may = |(to, other): &(usize, &Port)| {
             *to != from && other.vlans.has(vlan) && !(port.is_isolated && other.is_isolated)
         };
-        let known = match self.ports.iter().position(|port| port.mac == header.destination && port.vlans.has(vlan)) {
-            None => {
-                let seen = self.seen.get(&(header.destination, vlan));
-                seen.filter(|(_, at)| now - at <= AGE_NS).map(|(port, _)| *port)
-            }
-            fixed => fixed,
+        let fixed = all().find(|(_, port)| port.mac == header.destination && port.vlans.has(vlan));
+        let seen = |(number, _): (usize, &Port)| {
+            let at = self.seen.get(&(header.destination, vlan, number)).filter(|at| now - **at <= AGE_NS)?;
+            Some((*at, number))
         };
-        let all = 0..self.ports.len();
-        let to: Vec<usize> = match known {
-            Some(to) => Some(to).into_iter().filter(may).collect(),
-            None => all.filter(may).collect(),
-        };
+        let known = fixed.map_or_else(|| all().filter_map(seen).max().map(|(_, to)| to), |(to, _)| Some(to));
+        let to = all().filter(|(number, _)| known.is_none_or(|to| to == *number)).filter(may);
+        let to: Vec<usize> = to.map(|(number, _)| number).collect();
         if to.is_empty() {
             return Err(Reason::Unreachable);
         }
-        let is_tagged = |to: usize| matches!(self.ports[to].vlans, Vlans::Trunk(_)) && vlan != 0;
-        Ok(to.into_iter().map(|to| (to, is_tagged(to).then_some(vlan))).collect())
+        let is_trunk = |to: usize| self.ports[to].as_ref().is_some_and(|port| matches!(port.vlans, Vlans::Trunk(_)));
+        Ok(to.into_iter().map(|to| (to, (is_trunk(to) && vlan != 0).then_some(vlan))).collect())
+    }
+
+    /// Takes this port away, or adds it again.
+    fn change(&mut self, number: usize, port: &Port) {
+        self.seen.retain(|(_, _, at), _| *at != number);
+        self.ports[number] = if self.ports[number].is_some() { None } else { Some(port.clone()) };
     }
 }
 
@@ -79,17 +81,24 @@ fn some_mac() -> impl Strategy<Value = Mac> {
 
 proptest! {
     #[test]
-    fn frames_go_where_a_textbook_s_bridge_sends_them(
+    fn frames_go_where_a_textbook_s_bridge_sends_them_while_ports_come_and_go(
         ports in some_ports(),
         frames in prop::collection::vec(
-            (0usize..6, prop::option::of(some_mac()), some_mac(), prop::option::of(0u16..3), 0u64..2),
+            (0usize..6, prop::option::of(some_mac()), some_mac(), prop::option::of(0u16..3), 0u64..2, 0u8..8),
             1..60,
         ),
     ) {
-        let mut bridge = Bridge { ports: ports.clone(), seen: HashMap::new() };
-        let (network, mut now) = (network(ports), NOW);
-        for (from, source, destination, vlan, pause) in frames {
+        let mut bridge = Bridge { ports: ports.iter().cloned().map(Some).collect(), seen: HashMap::new() };
+        let (mut network, mut now) = (network(ports.clone()), NOW);
+        for (from, source, destination, vlan, pause, change) in frames {
             let from = from % bridge.ports.len();
+            if change == 0 {
+                bridge.change(from, &ports[from]);
+                network = match &bridge.ports[from] {
+                    Some(port) => network.with_port(from, port.clone()).expect("possible"),
+                    None => network.without_port(from).expect("it was there"),
+                };
+            }
             now += 1 + pause * AGE_NS * 2 / 3;
             let header = header(source.unwrap_or(own(from)), destination, vlan.map(Tag::of));
             let expected = bridge.forward(from, &header, now);

@@ -6,10 +6,10 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use bundle::NicConfig;
+use bundle::{NetworkConfig, NicConfig};
 use rate::Bucket;
 use spin::{Mutex, Once};
-use switch::{Counters, Mitigation, Network};
+use switch::{Counters, Mac, Mitigation, Network};
 use vm::devices::net::{Chain, Net};
 use vm::devices::pci::Endpoint;
 use vm::devices::virtio::Virtio;
@@ -30,10 +30,16 @@ pub type Device = Arc<Mutex<Endpoint<Virtio<Net>>>>;
 pub struct Lan {
     /// Its name.
     pub name: String,
+    /// Its ports as they are now. Each sender has a reference of its own, so that none takes this lock.
+    pub topology: Mutex<Arc<Topology>>,
+}
+
+/// The ports of a network. A change makes another one.
+pub struct Topology {
     /// The destinations of frames.
     pub network: Network,
-    /// In the network's order.
-    pub ports: Vec<Port>,
+    /// By the network's numbers.
+    pub ports: Vec<Option<Arc<Port>>>,
 }
 
 /// A port of a network.
@@ -54,6 +60,8 @@ pub struct Sender {
     /// Whether the driver is asked for notifications.
     pub mitigation: Mitigation,
     pub bucket: Option<Bucket>,
+    /// `None` once the port is removed: a port does not keep itself.
+    pub topology: Option<Arc<Topology>>,
 }
 
 /// A device that receives.
@@ -64,16 +72,10 @@ pub struct Plugged {
 
 /// A network device of a run, and its port.
 pub struct Nic {
-    pub lan: usize,
-    pub port: usize,
+    pub port: Arc<Port>,
+    /// The port's number on its network.
+    pub number: usize,
     pub device: Device,
-}
-
-impl Port {
-    /// Returns whether its guest runs.
-    pub fn is_plugged(&self) -> bool {
-        self.plugged.lock().is_some()
-    }
 }
 
 impl Port {
@@ -81,21 +83,94 @@ impl Port {
     pub fn new(guest: u32, nic: &NicConfig) -> Self {
         let now_ns = timer::uptime_ns();
         let bucket = nic.rate_bytes_per_s.map(|rate| Bucket::new(rate, LEAST_BURST_BYTES, now_ns));
+        let (chain, mitigation) = (Box::default(), Mitigation::default());
         Self {
             guest,
             counters: Counters::default(),
-            sender: Mutex::new(Sender { chain: Box::default(), mitigation: Mitigation::default(), bucket }),
+            sender: Mutex::new(Sender { chain, mitigation, bucket, topology: None }),
             plugged: Mutex::new(None),
         }
     }
+
+    /// Returns whether its guest runs.
+    pub fn is_plugged(&self) -> bool {
+        self.plugged.lock().is_some()
+    }
 }
 
-/// The network of a device.
-pub fn lan(nic: &Nic) -> Option<&'static Lan> {
-    NETWORKS.get()?.get(nic.lan)
+impl Topology {
+    /// The port of this number.
+    pub fn port(&self, number: usize) -> Option<&Arc<Port>> {
+        self.ports.get(number)?.as_ref()
+    }
+
+    /// The port with this address, and its number.
+    pub fn with_mac(&self, mac: Mac) -> Option<(usize, &Arc<Port>)> {
+        let (number, _) = self.network.ports().find(|(_, port)| port.mac == mac)?;
+        Some((number, self.port(number)?))
+    }
+
+    /// With a port more.
+    ///
+    /// # Errors
+    /// Why there can be no such network.
+    fn with_port(&self, port: Arc<Port>, its: switch::Port) -> Result<Self, switch::Refused> {
+        let number = self.network.free_number().ok_or(switch::Refused::TooManyPorts)?;
+        let network = self.network.with_port(number, its)?;
+        let mut ports = self.ports.clone();
+        ports.resize(ports.len().max(number + 1), None);
+        ports[number] = Some(port);
+        Ok(Self { network, ports })
+    }
+
+    fn without_port(&self, number: usize) -> Option<Self> {
+        let network = self.network.without_port(number)?;
+        let mut ports = self.ports.clone();
+        *ports.get_mut(number)? = None;
+        Some(Self { network, ports })
+    }
 }
 
-/// The port of a device.
-pub fn port(nic: &Nic) -> Option<&'static Port> {
-    lan(nic)?.ports.get(nic.port)
+impl Lan {
+    /// A network without ports.
+    pub fn new(config: &NetworkConfig) -> Self {
+        let empty = Topology { network: Network::empty(config.mtu.into()), ports: Vec::new() };
+        Self { name: config.name.clone(), topology: Mutex::new(Arc::new(empty)) }
+    }
+
+    /// Its ports as they are now.
+    pub fn now(&self) -> Arc<Topology> {
+        self.topology.lock().clone()
+    }
+
+    /// Adds a port.
+    ///
+    /// # Errors
+    /// Why there can be no such port.
+    pub fn add(&self, guest: u32, nic: &NicConfig, its: switch::Port) -> Result<(), switch::Refused> {
+        self.now().with_port(Arc::new(Port::new(guest, nic)), its).map(|changed| self.change_to(changed))
+    }
+
+    /// Removes the port with this address.
+    pub fn remove(&self, mac: Mac) {
+        let now = self.now();
+        let Some((number, port)) = now.with_mac(mac) else { return };
+        if let Some(changed) = now.without_port(number) {
+            self.change_to(changed);
+        }
+        let before = port.sender.lock().topology.take();
+        drop(before);
+    }
+
+    /// Each sender goes on with this topology. Its turn that is under way ends with the one before.
+    fn change_to(&self, changed: Topology) {
+        let changed = Arc::new(changed);
+        for port in changed.ports.iter().flatten() {
+            let before = port.sender.lock().topology.replace(changed.clone());
+            // This may be the last of it: not under the lock.
+            drop(before);
+        }
+        let before = core::mem::replace(&mut *self.topology.lock(), changed);
+        drop(before);
+    }
 }

@@ -5,7 +5,7 @@ use switch::{Occasion, Reason, Tag};
 use vm::devices::net::{Chain, Fault, Frame, Net, Taken, Undelivered};
 use vm::devices::virtio::Io;
 
-use super::port::{Lan, Nic, Port, Sender, lan};
+use super::port::{Nic, Port, Sender, Topology};
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::{cpu, timer};
 use crate::guests::forwarding::{Between, Next, Run, work};
@@ -48,8 +48,7 @@ pub fn linger_until() -> u64 {
 pub fn send(run: &dyn Run, vcpu: usize, nics: &[Nic], occasion: Occasion) -> Next {
     let mut next = Next::default();
     for nic in nics {
-        let Some((lan, port)) = lan(nic).and_then(|lan| Some((lan, lan.ports.get(nic.port)?))) else { continue };
-        let (at, lingers) = match send_by(Own { run, vcpu, nic }, lan, port, occasion) {
+        let (at, lingers) = match send_by(Own { run, vcpu, nic }, occasion) {
             Turn::Done => continue,
             Turn::At(at) => (at, false),
             Turn::Lingers(at) => (at, true),
@@ -60,9 +59,9 @@ pub fn send(run: &dyn Run, vcpu: usize, nics: &[Nic], occasion: Occasion) -> Nex
     next
 }
 
-fn send_by(own: Own<'_>, lan: &Lan, port: &Port, occasion: Occasion) -> Turn {
+fn send_by(own: Own<'_>, occasion: Occasion) -> Turn {
     // Another vCPU of this guest forwards: what it may have overlooked is there after it.
-    let Some(mut sender) = port.sender.try_lock() else { return soon() };
+    let Some(mut sender) = own.nic.port.sender.try_lock() else { return soon() };
     let mut is_faultless = own.begin();
     let (mut frames, mut bytes, dense) = (0, 0, timer::us_to_ticks(DENSE_US));
     while is_faultless {
@@ -74,7 +73,7 @@ fn send_by(own: Own<'_>, lan: &Lan, port: &Port, occasion: Occasion) -> Turn {
             own.end(false);
             return soon();
         }
-        let Sender { chain, bucket, mitigation } = &mut *sender;
+        let Sender { chain, bucket, mitigation, topology } = &mut *sender;
         let taken = own.take(chain);
         match taken {
             None => return Turn::Done,
@@ -85,7 +84,7 @@ fn send_by(own: Own<'_>, lan: &Lan, port: &Port, occasion: Occasion) -> Turn {
             Some(Taken::Nothing) if own.end(true) => frames += 1,
             Some(Taken::Nothing) => return Turn::Done,
             Some(Taken::Dropped(reason)) => {
-                port.counters.count_drop(reason);
+                own.nic.port.counters.count_drop(reason);
                 frames += 1;
                 is_faultless = own.give_back();
             }
@@ -94,7 +93,7 @@ fn send_by(own: Own<'_>, lan: &Lan, port: &Port, occasion: Occasion) -> Turn {
                     bucket.take(frame.bytes() as u64);
                 }
                 frames += 1;
-                match forward(own, lan, port, &frame, chain) {
+                match forward(own, topology.as_deref(), &frame, chain) {
                     Ok(copies) => (frames, bytes) = (frames + copies.frames, bytes + copies.bytes),
                     Err(fault) => own.fail(fault),
                 }
@@ -130,9 +129,10 @@ fn at(at_ns: u64) -> u64 {
 ///
 /// # Errors
 /// The sender's driver has done what it must not.
-fn forward(own: Own<'_>, lan: &Lan, port: &Port, frame: &Frame, chain: &Chain) -> Result<Copies, Fault> {
-    let now_ns = timer::uptime_ns();
-    let forward = lan.network.forward(own.nic.port, frame.ethernet(), frame.is_to_be_segmented(), now_ns);
+fn forward(own: Own<'_>, lan: Option<&Topology>, frame: &Frame, chain: &Chain) -> Result<Copies, Fault> {
+    let (port, now_ns) = (&own.nic.port, timer::uptime_ns());
+    let Some(lan) = lan else { return Ok(Copies::default()) };
+    let forward = lan.network.forward(own.nic.number, frame.ethernet(), frame.is_to_be_segmented(), now_ns);
     let forward = match forward {
         Ok(forward) => forward,
         Err(reason) => {
@@ -143,7 +143,7 @@ fn forward(own: Own<'_>, lan: &Lan, port: &Port, frame: &Frame, chain: &Chain) -
     port.counters.count_sent(frame.bytes());
     let mut copies = Copies::default();
     for egress in lan.network.egress(forward) {
-        let Some(to) = lan.ports.get(egress.port) else { continue };
+        let Some(to) = lan.port(egress.port) else { continue };
         copies.frames += 1;
         match receive(to, own.run.machine().memory(), frame, egress.tag, chain) {
             Ok(bytes) => {

@@ -44,7 +44,7 @@ enum Next {
 #[inline(never)]
 pub fn send(run: &dyn Run, vcpu: usize, socket: &Socket) -> Option<u64> {
     let own = Own { run, vcpu, socket };
-    let port = ports().get(socket.port)?;
+    let port = &*socket.port;
     if port.has_old_streams.load(Ordering::Relaxed) {
         with(port, |_, _, _| Ok(()));
     }
@@ -81,8 +81,8 @@ pub fn send(run: &dyn Run, vcpu: usize, socket: &Socket) -> Option<u64> {
 
 /// Resets connections to a guest that is gone, or has dropped its connections: its peers are notified.
 pub fn reset_peers(cid: u32) {
-    for port in ports().iter().filter(|port| port.cid != cid) {
-        with(port, |vsock, io, _| vsock.reset_all_of(cid, io));
+    for port in ports().filter(|port| port.cid != cid) {
+        with(&port, |vsock, io, _| vsock.reset_all_of(cid, io));
     }
     services::reset_all_of(cid);
     streams::reset_all_of(cid);
@@ -123,9 +123,9 @@ impl Own<'_> {
         if header.destination.cid == HOST_CID {
             return self.forward_to_host(&packet, sender);
         }
-        let Some((number, to)) = find(header.destination.cid) else { return self.refuse(&header) };
-        let (before, stuck) = (packet.passed(), 1u64.checked_shl(number as u32).unwrap_or(0));
-        let received = self.receive(to, &mut packet, &sender.chain);
+        let Some(to) = find(header.destination.cid) else { return self.refuse(&header) };
+        let (before, stuck) = (packet.passed(), to.bit());
+        let received = self.receive(&to, &mut packet, &sender.chain);
         let copied = packet.passed() - before;
         match received {
             Received::All => {
@@ -196,8 +196,8 @@ impl Own<'_> {
 
     /// Neither end knows the connection any more.
     fn refuse(self, header: &Header) -> Next {
-        if let Some((_, to)) = find(header.destination.cid) {
-            with(to, |vsock, io, _| vsock.reset_end(header.destination.port, header.source, io));
+        if let Some(to) = find(header.destination.cid) {
+            with(&to, |vsock, io, _| vsock.reset_end(header.destination.port, header.source, io));
         }
         if self.with(&mut |vsock, io| vsock.refuse(header, io)) { Next::Packet(0) } else { Next::Nothing }
     }

@@ -5,11 +5,12 @@
 //! server's answers. A stream's lock is taken before the port's of the server's guest, and never while a device of that
 //! guest is locked.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use bundle::GuestConfig;
-use spin::{Mutex, Once};
+use bundle::{DiskConfig, limits};
+use spin::Mutex;
 use vm::devices::blk::Socket;
 use vm::devices::virtio::Chain;
 use vm::devices::vsock::{self, Address, HEADER_BYTES, Outgoing, Packet, Received};
@@ -23,8 +24,10 @@ use crate::guests::slots::GUESTS;
 /// Packets that one turn sends.
 const PACKETS: usize = 32;
 
-/// The streams of all disks, in the bundle's order.
-static STREAMS: Once<Vec<Stream>> = Once::new();
+/// The streams of the guests' disks, by the guests' numbers.
+static STREAMS: [Mutex<Vec<Arc<Stream>>>; limits::GUESTS] = [const { Mutex::new(Vec::new()) }; limits::GUESTS];
+/// Streams that there can be: the number of each is its guest's and its disk's.
+const COUNT: u16 = (limits::GUESTS * limits::DISKS) as u16;
 
 /// The stream of a disk.
 pub struct Stream {
@@ -50,26 +53,38 @@ pub enum Sent {
     Refused,
 }
 
-/// Makes the streams of a bundle's disks.
-pub(super) fn create(guests: &[GuestConfig]) {
-    let disks = || (0..).zip(guests).flat_map(|(guest, config)| config.disks.iter().map(move |disk| (guest, disk)));
-    let count = disks().count() as u16;
-    let stream = |(number, (guest, disk)): (u16, (u32, &bundle::DiskConfig))| {
-        let server = Address { cid: disk.cid, port: disk.port };
+/// Makes the streams of a guest's disks.
+pub(super) fn add(guest: u32, disks: &[DiskConfig]) {
+    let stream = |(number, disk): (usize, &DiskConfig)| {
+        let (server, number) = (Address { cid: disk.cid, port: disk.port }, guest as usize * limits::DISKS + number);
         // The image before may have begun anywhere: its packets may still be on the way.
-        let socket = Mutex::new(Socket::new(server, number, count, cpu::tsc() as u32));
-        Stream { guest, server, socket, has_news: AtomicBool::new(false) }
+        let socket = Mutex::new(Socket::new(server, number as u16, COUNT, cpu::tsc() as u32));
+        Arc::new(Stream { guest, server, socket, has_news: AtomicBool::new(false) })
     };
-    STREAMS.call_once(|| (0..).zip(disks()).map(stream).collect());
+    replace(guest, disks.iter().enumerate().map(stream).collect());
 }
 
-fn all() -> &'static [Stream] {
-    STREAMS.get().map_or(&[], |streams| streams)
+/// Removes them.
+pub(super) fn remove(guest: u32) {
+    replace(guest, Vec::new());
+}
+
+fn replace(guest: u32, streams: Vec<Arc<Stream>>) {
+    if let Some(slot) = STREAMS.get(guest as usize) {
+        let before = core::mem::replace(&mut *slot.lock(), streams);
+        // This may be the last of them: not under the lock.
+        drop(before);
+    }
 }
 
 /// The streams of a guest's disks, in their order.
-pub fn of(guest: u32) -> impl Iterator<Item = &'static Stream> {
-    all().iter().filter(move |stream| stream.guest == guest)
+pub fn of(guest: u32) -> Vec<Arc<Stream>> {
+    STREAMS.get(guest as usize).map_or_else(Vec::new, |slot| slot.lock().clone())
+}
+
+/// The stream of this number.
+fn at(number: usize) -> Option<Arc<Stream>> {
+    STREAMS.get(number / limits::DISKS)?.lock().get(number % limits::DISKS).cloned()
 }
 
 impl Stream {
@@ -93,9 +108,9 @@ impl Stream {
 
 /// A guest's packet comes to one of the host's streams. [`Received::Part`]: it is to be tried again soon.
 pub(super) fn receive(run: &dyn Run, packet: &Packet, chain: &Chain) -> Received {
-    let (header, streams) = (packet.header(), all());
-    let number = Socket::number_of(header.destination.port, streams.len() as u16);
-    let Some(stream) = streams.get(number).filter(|stream| stream.server == header.source) else {
+    let header = packet.header();
+    let number = Socket::number_of(header.destination.port, COUNT);
+    let Some(stream) = at(number).filter(|stream| stream.server == header.source) else {
         return Received::Refused;
     };
     let Some(mut socket) = stream.socket.try_lock() else { return Received::Part };
@@ -111,8 +126,8 @@ pub(super) fn send(stream: &mut vsock::Stream) -> Sent {
         let cid = stream.peer().cid;
         let Some(Outgoing { header, data }) = stream.next() else { return Sent::All };
         let (mut packet, mut received) = (Packet::of_host(header), Received::Refused);
-        if let Some((_, port)) = find(cid) {
-            with(port, |vsock, io, _| {
+        if let Some(port) = find(cid) {
+            with(&port, |vsock, io, _| {
                 received = vsock.receive_of_host(&mut packet, data, io)?;
                 Ok(())
             });
@@ -154,7 +169,7 @@ pub(super) fn take_in(stream: &mut vsock::Stream, run: &dyn Run, packet: &Packet
 
 /// Resets all streams of a guest that is gone, or has dropped its connections.
 pub(super) fn reset_all_of(cid: u32) {
-    for stream in all().iter().filter(|stream| stream.server.cid == cid) {
+    for stream in (0..usize::from(COUNT)).filter_map(at).filter(|stream| stream.server.cid == cid) {
         stream.socket.lock().stream().note_gone();
         stream.wake();
     }
