@@ -13,8 +13,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
 use wire::{
-    Decoder, Frame, FrameError, MAX_FRAME_BYTES, ReplyBody, Request, RequestBody, Response, Stream, Subscription,
-    encode,
+    Decoder, Frame, FrameError, MAX_FRAME_BYTES, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response,
+    Stream, Subscription, encode,
 };
 
 use crate::connection::{self, Address, Line};
@@ -248,6 +248,13 @@ impl Client {
                 is_heard = true;
             }
             Ok(Frame::Request(_)) => damage.echoes += 1,
+            Err(error @ FrameError::NewResponse { id }) => {
+                let refusal = Refusal { code: RefusalCode::Protocol, reason: error.to_string(), hint: String::new() };
+                responses.push_back(Response { id, result: Err(refusal) });
+                is_heard = true;
+            }
+            // A stream that this tool has not subscribed to.
+            Err(FrameError::NewMessage) => is_heard = true,
             Err(error @ (FrameError::UnknownVersion { .. } | FrameError::Malformed)) => incompatible = Some(error),
             Err(error) => damage.note(error),
         });

@@ -30,6 +30,11 @@ pub fn of_unknown_content() -> Vec<u8> {
     framed(&[VERSION, 0xee, 0xee, 0xee])
 }
 
+/// A request that only a newer release knows (variant 999, with a field), as `wire::format` has it.
+pub fn of_a_newer_release() -> Vec<u8> {
+    framed(&[VERSION, 0x82, 0, 0x82, 7, 0x82, 0x19, 0x03, 0xe7, 0x81, 1])
+}
+
 /// A frame longer than any may be.
 pub fn too_long() -> Vec<u8> {
     let mut bytes = vec![0x55; MAX_FRAME_BYTES + 1000];

@@ -15,7 +15,7 @@ const ROLES: [Role; 3] = [Role::Read, Role::Operate, Role::Update];
 struct World {
     guard: Guard,
     clients: Vec<Signer>,
-    due: HashSet<(String, [[u8; 32]; 2], Vec<u8>)>,
+    due: HashSet<(String, [u8; 64], Vec<u8>)>,
     now_ns: u64,
     nonce: u8,
 }
@@ -41,7 +41,7 @@ impl World {
         let (step, client) = (input.u8() % 4, usize::from(input.u8()) % ROLES.len());
         let body = match step {
             0 => Some(self.clients[client].begin()),
-            1 => RequestBody::from_bytes(input.string()),
+            1 => RequestBody::from_bytes(input.string()).ok(),
             2 => self.signed(client, input),
             _ => {
                 self.now_ns = self.now_ns.saturating_add(input.u64() >> 24);
@@ -63,7 +63,7 @@ impl World {
         match (input.u8() % 3, usize::from(input.u8())) {
             (0, _) => {}
             (1, _) => signed.body = RequestBody::PowerOff.to_bytes(),
-            (_, place) => signed.signature[place >> 7][place % 32] ^= 1,
+            (_, place) => signed.signature[place % 64] ^= 1,
         }
         Some(RequestBody::Signed(signed))
     }

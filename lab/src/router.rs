@@ -9,7 +9,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use wire::{Decoder, Frame, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, Stream, Subscription};
+use wire::{
+    Decoder, Frame, FrameError, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, Stream, Subscription,
+};
 
 use super::What;
 use outbox::{Outbox, encoded};
@@ -136,6 +138,10 @@ impl Router {
                 None => {}
                 Some(Ok(Frame::Request(request))) => self.request(id, request),
                 Some(Ok(_)) => self.expel(id, "a client may send requests only".to_owned()),
+                Some(Err(FrameError::NewRequest { id: number })) => {
+                    let reason = "the process that owns the line is of an older release, and does not know the request";
+                    self.refuse(id, number, RefusalCode::Protocol, reason.to_owned());
+                }
                 Some(Err(error)) => self.expel(id, error.to_string()),
             }
         }
@@ -165,7 +171,7 @@ impl Router {
         }
         // A signed frame goes on unchanged; the streams that it asks the host for are this client's.
         if let RequestBody::Signed(signed) = &request.body
-            && let Some(body) = RequestBody::from_bytes(&signed.body)
+            && let Ok(body) = RequestBody::from_bytes(&signed.body)
             && let Some(client) = self.clients.get_mut(&id)
             && let Some(choice) = client.choice(&body)
         {

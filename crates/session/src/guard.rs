@@ -207,7 +207,7 @@ impl Guard {
         if !self.failures.may_check(now_ns) {
             return Err(Denied::TooManyFailures);
         }
-        if !key.has_signed(&statement(&challenge, &key.bytes(), sequence, body), &joined(signature)) {
+        if !key.has_signed(&statement(&challenge, &key.bytes(), sequence, body), signature) {
             self.failures.note();
             return Err(Denied::BadSignature(name.clone()));
         }
@@ -221,15 +221,9 @@ impl Guard {
 fn admissible(name: &str, role: Option<Role>, body: &[u8]) -> Result<RequestBody, Denied> {
     let Some(has) = role else { return Err(Denied::Revoked(name.to_string())) };
     let body = RequestBody::from_bytes(body)
+        .ok()
         .filter(|body| !matches!(body, RequestBody::SessionBegin { .. } | RequestBody::Signed(_)))
         .ok_or_else(|| Denied::NoRequest(name.to_string()))?;
     let needs = body.role();
     if has < needs { Err(Denied::Role { key: name.to_string(), has, needs }) } else { Ok(body) }
-}
-
-fn joined([r, s]: &[[u8; 32]; 2]) -> [u8; 64] {
-    let mut signature = [0; 64];
-    signature[..32].copy_from_slice(r);
-    signature[32..].copy_from_slice(s);
-    signature
 }

@@ -55,9 +55,6 @@ impl Signer {
         *sequence += 1;
         let body = body.to_bytes();
         let signature = self.secret.sign(&statement(challenge, &self.public.bytes(), *sequence, &body));
-        let mut halves = [[0; 32]; 2];
-        halves[0].copy_from_slice(&signature[..32]);
-        halves[1].copy_from_slice(&signature[32..]);
-        Some(Signed { session: challenge.session, sequence: *sequence, signature: halves, body })
+        Some(Signed { session: challenge.session, sequence: *sequence, signature, body })
     }
 }

@@ -7,9 +7,9 @@
 //!              └──► Reason ◄──────┘               counted at the sender's port (Counters)
 //! ```
 //!
-//! A [`Network`] is built from the configuration of its ports. All methods afterwards take `&self`: any CPU asks without
-//! a lock. The only state that frames change are the tables of learned addresses, whose entries are atomic. A change of
-//! the ports makes another network, which shares these tables.
+//! A [`Network`] is built from the configuration of its ports. All methods afterwards take `&self`: any CPU asks
+//! without a lock. The only state that frames change are the tables of learned addresses, whose entries are atomic. A
+//! change of the ports makes another network, which shares these tables.
 //!
 //! - **Fixed addresses.** Each port has one. A frame to it goes to this port, whatever is learned.
 //! - **Learning.** A port that is not trusted sends from its own address only, so that there is nothing to learn. A

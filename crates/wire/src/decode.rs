@@ -3,8 +3,10 @@
 
 use core::fmt;
 
+use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 
+use crate::format::{self, Error, Reader};
 use crate::frame::{CHECKSUM, CHECKSUM_BYTES};
 use crate::{Frame, MAX_FRAME_BYTES, Request, VERSION};
 
@@ -40,6 +42,18 @@ pub enum FrameError {
     },
     /// The frame is whole and of this version, and yet holds no message.
     Malformed,
+    /// The frame holds a request of a release newer than this side.
+    NewRequest {
+        /// [`Request::id`].
+        id: u32,
+    },
+    /// The frame holds a response of a release newer than this side.
+    NewResponse {
+        /// [`crate::Response::id`].
+        id: u32,
+    },
+    /// The frame holds another message of a release newer than this side.
+    NewMessage,
 }
 
 impl fmt::Display for FrameError {
@@ -62,6 +76,11 @@ impl fmt::Display for FrameError {
                 )
             }
             Self::Malformed => write!(f, "a frame holds no message of version {VERSION}; its sender is in error"),
+            Self::NewRequest { .. } => {
+                f.write_str("the host does not know the request; update it, or use its own tool")
+            }
+            Self::NewResponse { .. } => f.write_str("the host's answer is of a newer release; use its own tool"),
+            Self::NewMessage => f.write_str("a message is of a newer release; use tool and host of one release"),
         }
     }
 }
@@ -164,18 +183,46 @@ pub(crate) fn unstuff(bytes: &mut [u8]) -> Option<usize> {
 }
 
 fn decode<T: DeserializeOwned>(message: &[u8]) -> Result<T, FrameError> {
-    match postcard::take_from_bytes(message) {
-        Ok((message, [])) => Ok(message),
-        _ => Err(FrameError::Malformed),
+    format::read(message).map_err(|error| explain(error, message))
+}
+
+/// Numbers of [`Frame`]'s variants. Tests hold them to it.
+pub(crate) mod kind {
+    pub const REQUEST: u32 = 0;
+    pub const RESPONSE: u32 = 1;
+}
+
+/// The number of a message's kind, and where its content begins.
+fn kind_of(message: &[u8]) -> Result<(u32, Reader<'_>), Error> {
+    let mut reader = Reader::new(message);
+    match (reader.array()?, reader.u32()?) {
+        (2.., kind) => Ok((kind, reader)),
+        _ => Err(Error::Malformed),
     }
 }
 
-/// [`Frame::Request`] is the first of its kind, and a message begins with the number of its kind.
+fn explain(error: Error, message: &[u8]) -> FrameError {
+    let id = |mut reader: Reader<'_>| reader.array().and_then(|_| reader.u32());
+    match (error, kind_of(message)) {
+        (Error::Unknown, Ok((kind, reader))) => match (kind, id(reader)) {
+            (kind::REQUEST, Ok(id)) => FrameError::NewRequest { id },
+            (kind::RESPONSE, Ok(id)) => FrameError::NewResponse { id },
+            _ => FrameError::NewMessage,
+        },
+        _ => FrameError::Malformed,
+    }
+}
+
+/// Only requests are decoded.
 fn decode_request(message: &[u8]) -> Result<Option<Request>, FrameError> {
-    match message {
-        [0, request @ ..] => decode(request).map(Some),
-        [1 | 2, ..] => Ok(None),
-        _ => Err(FrameError::Malformed),
+    match kind_of(message) {
+        Ok((kind::REQUEST, mut reader)) => match Request::deserialize(&mut reader) {
+            Ok(request) if reader.is_at_end() => Ok(Some(request)),
+            Ok(_) => Err(FrameError::Malformed),
+            Err(error) => Err(explain(error, message)),
+        },
+        Ok(_) => Ok(None),
+        Err(_) => Err(FrameError::Malformed),
     }
 }
 

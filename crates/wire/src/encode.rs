@@ -3,9 +3,11 @@
 
 use core::fmt;
 
-use postcard::ser_flavors::{Cobs, Slice, crc::CrcModifier};
+use cobs::CobsEncoder;
+use crc::Digest;
 use serde::Serialize;
 
+use crate::format::{Full, Sink, Writer};
 use crate::frame::CHECKSUM;
 use crate::{Frame, MAX_FRAME_BYTES, VERSION};
 
@@ -27,17 +29,43 @@ impl core::error::Error for EncodeError {}
 /// Writes `frame` into `buffer` as it goes onto the stream, delimiter included, and returns the bytes written. A buffer
 /// of [`MAX_FRAME_BYTES`] always suffices; more is never used.
 pub fn encode<'b>(frame: &Frame<'_>, buffer: &'b mut [u8]) -> Result<&'b [u8], EncodeError> {
-    encode_value(&(VERSION, frame), buffer)
+    encode_value(frame, buffer)
 }
 
-/// Writes any value with a frame's checksum, stuffing and delimiter.
+/// Writes any value as the message of a frame.
 pub(crate) fn encode_value<'b>(value: &impl Serialize, buffer: &'b mut [u8]) -> Result<&'b [u8], EncodeError> {
     let available_bytes = buffer.len().min(MAX_FRAME_BYTES);
     let refused = EncodeError { available_bytes };
-    let stuffed = Cobs::try_new(Slice::new(&mut buffer[..available_bytes])).map_err(|_| refused)?;
-    let checked = CrcModifier::new(stuffed, CHECKSUM.digest());
-    let written = postcard::serialize_with_flavor(value, checked).map_err(|_| refused)?;
-    Ok(written)
+    let (_, for_frame) = buffer[..available_bytes].split_last_mut().ok_or(refused)?;
+    let bytes = stuff(value, for_frame).map_err(|Full| refused)?;
+    let frame = &mut buffer[..=bytes];
+    frame[bytes] = 0;
+    Ok(frame)
+}
+
+/// Returns the number of bytes without the delimiter.
+fn stuff(value: &impl Serialize, into: &mut [u8]) -> Result<usize, Full> {
+    let room_bytes = into.len();
+    let mut stuffed = Stuffed { encoder: CobsEncoder::new(into), digest: CHECKSUM.digest() };
+    stuffed.put(&[VERSION])?;
+    value.serialize(&mut Writer::new(&mut stuffed))?;
+    let Stuffed { mut encoder, digest } = stuffed;
+    encoder.push(&digest.finalize().to_le_bytes()).map_err(|_| Full)?;
+    // A zero at the end of the buffer counts a byte that is not there.
+    Some(encoder.finalize()).filter(|bytes| *bytes <= room_bytes).ok_or(Full)
+}
+
+/// The bytes of a frame on their way into a buffer.
+struct Stuffed<'b> {
+    encoder: CobsEncoder<'b>,
+    digest: Digest<'static, u32>,
+}
+
+impl Sink for Stuffed<'_> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+        self.digest.update(bytes);
+        self.encoder.push(bytes).map_err(|_| Full)
+    }
 }
 
 /// Returns the longest beginning of `text` that is at most `max_bytes` long and ends between characters.

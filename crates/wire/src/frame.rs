@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Request, Response, Stream};
 
-/// Version of the message format. Any change to any message's encoding raises it; a test holds the encodings to it.
-pub const VERSION: u8 = 4;
+/// Version of the message format: of the frame, and of the way in which messages are encoded. Messages grow without a
+/// new one: fields and variants are added at the end (see the crate's description).
+pub const VERSION: u8 = 5;
 /// The longest time in seconds for the confirmation of an update: a day.
 pub const MAX_CONFIRM_SECONDS: u32 = 86_400;
 

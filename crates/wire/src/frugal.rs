@@ -5,19 +5,18 @@
 //! answer must carry. [`Reply`] writes answers that [`crate::Decoder`] reads as any others: what it writes is compared
 //! with [`crate::encode`]'s in tests.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize, Serializer};
 
-use crate::decode::{checked, unstuff};
+use crate::decode::{checked, kind, unstuff};
 use crate::encode::encode_value;
-use crate::{EncodeError, FrameError, LogRecord, RefusalCode, VERSION, Virtualization};
+use crate::format::{Error, Reader};
+use crate::{EncodeError, FrameError, LogRecord, RefusalCode, Virtualization};
 
 /// The longest frame that is listened to; longer ones are no question of these.
 pub const MAX_QUESTION_BYTES: usize = 64;
 
-/// Places of the messages in their enumerations, which postcard writes as numbers. Tests hold them to the messages.
+/// Numbers of the messages in their enumerations. Tests hold them to the messages.
 mod variant {
-    pub const REQUEST: u32 = 0;
-    pub const RESPONSE: u32 = 1;
     pub const OK: u32 = 0;
     pub const REFUSED: u32 = 1;
 
@@ -100,22 +99,34 @@ fn question(stuffed: &mut [u8]) -> Result<Question, FrameError> {
     let bytes = stuffed.len();
     let body_bytes = unstuff(stuffed).ok_or(FrameError::Garbage { bytes })?;
     let message = checked(&stuffed[..body_bytes])?;
-    match postcard::take_from_bytes::<(u32, u32, u32)>(message) {
-        Ok(((variant::REQUEST, id, body), rest)) => Ok(Question { id, asked: asked(body, rest)? }),
-        _ => Err(FrameError::Malformed),
-    }
+    read(message).map_err(|_| FrameError::Malformed)
 }
 
-fn asked(body: u32, rest: &[u8]) -> Result<Asked, FrameError> {
-    match (body, rest) {
-        (variant::ASK_INFO, []) => Ok(Asked::Info),
-        (variant::ASK_POWER_OFF, []) => Ok(Asked::PowerOff),
-        (variant::ASK_LOG, rest) => match postcard::take_from_bytes::<(u64, u16)>(rest) {
-            Ok(((from_sequence, limit), [])) => Ok(Asked::Log { from_sequence, limit }),
-            _ => Err(FrameError::Malformed),
-        },
-        _ => Ok(Asked::Other),
+fn read(message: &[u8]) -> Result<Question, Error> {
+    let mut reader = Reader::new(message);
+    match (reader.array()?, reader.u32()?, reader.array()?) {
+        (2, kind::REQUEST, 2..) => {}
+        _ => return Err(Error::Malformed),
     }
+    let id = reader.u32()?;
+    Ok(Question { id, asked: asked(&mut reader)? })
+}
+
+/// A request without fields is its number, any other a list of its number and its fields.
+fn asked(reader: &mut Reader<'_>) -> Result<Asked, Error> {
+    if !reader.is_at_array() {
+        return match reader.u32()? {
+            variant::ASK_INFO => Ok(Asked::Info),
+            variant::ASK_POWER_OFF => Ok(Asked::PowerOff),
+            _ => Ok(Asked::Other),
+        };
+    }
+    reader.array()?;
+    if reader.u32()? != variant::ASK_LOG {
+        return Ok(Asked::Other);
+    }
+    let (from_sequence, limit) = Deserialize::deserialize(reader)?;
+    Ok(Asked::Log { from_sequence, limit })
 }
 
 /// Content of [`crate::HostInfo`], borrowed; its fields in its order.
@@ -173,13 +184,39 @@ pub enum Reply<'a> {
 impl Reply<'_> {
     /// Writes the answer to question `id` into `buffer` as it goes onto the stream, and returns the bytes written.
     pub fn encode<'b>(&self, id: u32, buffer: &'b mut [u8]) -> Result<&'b [u8], EncodeError> {
-        use variant::{DONE, INFO, LOG, OK, REFUSED, RESPONSE};
-        let (start, ok) = ((VERSION, RESPONSE, id), OK);
+        use variant::{DONE, INFO, LOG, OK, REFUSED};
         match self {
-            Self::Done => encode_value(&(start, ok, DONE), buffer),
-            Self::Info(info) => encode_value(&(start, ok, INFO, info), buffer),
-            Self::Log { records, next_sequence } => encode_value(&(start, ok, LOG, records, next_sequence), buffer),
-            Self::Refused { code, reason, hint } => encode_value(&(start, REFUSED, code, reason, hint), buffer),
+            Self::Done => response(id, OK, &Unit(DONE), buffer),
+            Self::Info(info) => response(id, OK, &Variant(INFO, info), buffer),
+            Self::Log { records, next_sequence } => response(id, OK, &Variant(LOG, &(records, next_sequence)), buffer),
+            Self::Refused { code, reason, hint } => response(id, REFUSED, &(code, reason, hint), buffer),
         }
+    }
+}
+
+fn response<'b, T: Serialize>(
+    id: u32,
+    result: u32,
+    content: &T,
+    buffer: &'b mut [u8],
+) -> Result<&'b [u8], EncodeError> {
+    encode_value(&Variant(kind::RESPONSE, &(id, Variant(result, content))), buffer)
+}
+
+/// A variant without fields.
+struct Unit(u32);
+
+impl Serialize for Unit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_unit_variant("", self.0, "")
+    }
+}
+
+/// A variant, and its content.
+struct Variant<'a, T>(u32, &'a T);
+
+impl<T: Serialize> Serialize for Variant<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_newtype_variant("", self.0, "", self.1)
     }
 }

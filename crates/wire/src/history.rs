@@ -4,12 +4,14 @@
 //! Each event is kept twice: as it is sent, and as it is handed over. So a hand-over, for which guests wait, copies
 //! bytes and encodes nothing.
 //!
-//! In the bytes, an event is its length (two bytes, little endian) and its postcard encoding. Kinds of events are
-//! added at the end of [`EventKind`] only: a reader passes over an event that it does not know, and its number is
-//! missing then.
+//! In the bytes, an event is its length (two bytes, little endian) and its [encoding](crate::format). An event that a
+//! reader does not know is one of the kind [`EventKind::Unknown`].
 
 use alloc::collections::VecDeque;
 
+use serde::Serialize as _;
+
+use crate::format::{self, Full, Sink, Writer};
 use crate::{Event, EventKind};
 
 /// Events that are kept.
@@ -77,10 +79,10 @@ impl History {
     }
 
     fn keep(&mut self, event: Event) {
-        let mut buffer = [0; MAX_EVENT_BYTES];
-        if let Ok(bytes) = postcard::to_slice(&event, &mut buffer) {
-            self.bytes.extend((bytes.len() as u16).to_le_bytes());
-            self.bytes.extend(&*bytes);
+        let mut encoded = Encoded { bytes: [0; MAX_EVENT_BYTES], filled: 0 };
+        if event.serialize(&mut Writer::new(&mut encoded)).is_ok() {
+            self.bytes.extend((encoded.filled as u16).to_le_bytes());
+            self.bytes.extend(&encoded.bytes[..encoded.filled]);
         }
         while self.bytes.len() > HISTORY_BYTES {
             self.drop_oldest_bytes();
@@ -115,6 +117,21 @@ impl Iterator for Events<'_> {
         let (length, rest) = self.0.split_first_chunk::<LENGTH_BYTES>()?;
         let (bytes, rest) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
         self.0 = rest;
-        Some(postcard::from_bytes(bytes).ok())
+        Some(format::read(bytes).ok())
+    }
+}
+
+/// An event's bytes, of which there are few.
+struct Encoded {
+    bytes: [u8; MAX_EVENT_BYTES],
+    filled: usize,
+}
+
+impl Sink for Encoded {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+        let place = self.bytes.get_mut(self.filled..self.filled + bytes.len()).ok_or(Full)?;
+        place.copy_from_slice(bytes);
+        self.filled += bytes.len();
+        Ok(())
     }
 }

@@ -10,7 +10,7 @@
 //! | bytes | content |
 //! |---|---|
 //! | 1 | [`VERSION`] of the message format |
-//! | n | one [`Frame`] in postcard's encoding |
+//! | n | one [`Frame`], encoded as [`format`](crate::format) states |
 //! | 4 | CRC-32 (ISO HDLC, as zlib has it) of the bytes above, little endian |
 //!
 //! These bytes are stuffed with COBS (consistent overhead byte stuffing), which takes the zeroes out, and one zero byte
@@ -19,6 +19,15 @@
 //!
 //! The first byte, the checksum and the stuffing are the same in every version, so that a receiver can distinguish a
 //! message of another version ([`FrameError::UnknownVersion`]) from a damaged one ([`FrameError::BadChecksum`]).
+//!
+//! # Growth
+//!
+//! Tool and host may be of different releases. A field is added at the end of its struct, with `#[serde(default)]`; a
+//! variant at the end of its enumeration. So each side reads what it knows: a host refuses a request that it does not
+//! know, by its number ([`FrameError::NewRequest`]), and a tool shows an event that it does not know as such
+//! ([`EventKind::Unknown`]). A value that an older side must not miss is a new request. Nothing is removed or moved. A
+//! host's [`HostInfo::features`] name what else it can do. Rejected: an exchange of versions at the beginning of a
+//! connection, which would be wrong as soon as the host is updated under it.
 //!
 //! # Requests and responses
 //!
@@ -38,6 +47,7 @@ extern crate std;
 mod decode;
 mod encode;
 pub mod exit_code;
+pub mod format;
 mod frame;
 pub mod frugal;
 pub mod history;

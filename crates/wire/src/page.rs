@@ -4,10 +4,10 @@
 
 use alloc::vec::Vec;
 
-use postcard::ser_flavors::Size;
 use serde::Serialize;
 
 use crate::MAX_FRAME_BYTES;
+use crate::format::{Full, Sink, Writer};
 
 /// Bytes that a page's items may take together. The rest of the frame is for what stands around them (less than 64
 /// bytes: version, numbers, checksum) and for stuffing (one byte per 254, delimiter).
@@ -35,5 +35,15 @@ pub fn fill<T: Serialize>(items: impl IntoIterator<Item = T>, limit: usize) -> V
 
 /// Returns the number of bytes of an item before stuffing; [`usize::MAX`] for one that cannot be encoded.
 fn encoded_bytes<T: Serialize>(item: &T) -> usize {
-    postcard::serialize_with_flavor(item, Size::default()).unwrap_or(usize::MAX)
+    let mut count = Count(0);
+    item.serialize(&mut Writer::new(&mut count)).map_or(usize::MAX, |()| count.0)
+}
+
+struct Count(usize);
+
+impl Sink for Count {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+        self.0 += bytes.len();
+        Ok(())
+    }
 }

@@ -82,6 +82,7 @@ pub enum ReplyBody {
         /// Guest-physical address of the first byte.
         gpa: u64,
         /// At most [`MAX_MEMORY_BYTES`]; may be none.
+        #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
         /// Number of repetitions of the bytes, one behind the other.
         times: u32,
@@ -182,6 +183,7 @@ pub enum ReplyBody {
     /// To [`crate::RequestBody::Config`].
     Config {
         /// At most [`crate::MAX_PAGE_BYTES`].
+        #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
         /// The length of all of it.
         total_bytes: u32,
@@ -222,9 +224,10 @@ pub enum RefusalCode {
     Failed,
     /// The connection itself is in error (a broken frame, another version, no session where one is needed).
     Protocol,
-    /// The client's key may not do that, or is not known. Only clients that ask for a session get this code: it is
-    /// newer than release 0.1.0.
+    /// The client's key may not do that, or is not known.
     Denied,
+    /// A reason that this side does not know: the host is newer. No host sends it.
+    Unknown,
 }
 
 impl fmt::Display for Refusal {

@@ -82,6 +82,7 @@ pub enum RequestBody {
         /// Name of the machine.
         name: String,
         /// At most [`crate::MAX_CONSOLE_BYTES`].
+        #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
     /// Records of the log. Answered by [`crate::ReplyBody::Log`].
@@ -144,6 +145,7 @@ pub enum RequestBody {
         /// Its length.
         bytes: u64,
         /// Its SHA-256.
+        #[serde(with = "serde_bytes")]
         sha256: [u8; 32],
     },
     /// The file's next bytes. Answered by [`crate::ReplyBody::Received`]; bytes that are not the next ones are passed
@@ -152,6 +154,7 @@ pub enum RequestBody {
         /// Their offset in the file, in bytes.
         offset: u64,
         /// At most [`crate::MAX_UPLOAD_BYTES`].
+        #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
     /// Drop the file that is being sent, or has been.
@@ -241,6 +244,7 @@ pub enum RequestBody {
         /// Its length, unpacked: at most [`crate::MAX_UNPACKED_BYTES`].
         bytes: u32,
         /// At most [`crate::MAX_PACKED_BYTES`].
+        #[serde(with = "serde_bytes")]
         packed: Vec<u8>,
     },
     /// The ports of the networks between guests. Answered by [`crate::ReplyBody::NetPorts`].
@@ -268,6 +272,7 @@ pub enum RequestBody {
     /// Begin a session, for a host that takes signed requests. Answered by [`crate::ReplyBody::Challenge`].
     SessionBegin {
         /// The first eight bytes of the client's public key.
+        #[serde(with = "serde_bytes")]
         key: [u8; 8],
     },
     /// A request within a session. Answered as the request that it holds.
@@ -299,6 +304,7 @@ pub enum RequestBody {
     /// Add a machine to the host's configuration. It does not start yet.
     VmCreate {
         /// A manifest with this machine alone; the files that it names are the host's.
+        #[serde(with = "serde_bytes")]
         manifest: Vec<u8>,
     },
     /// The files from which machines start. Answered by [`crate::ReplyBody::Files`].

@@ -29,6 +29,7 @@ pub struct Challenge {
     /// The session's number.
     pub session: u32,
     /// Random bytes of this session alone.
+    #[serde(with = "serde_bytes")]
     pub nonce: [u8; NONCE_BYTES],
 }
 
@@ -39,9 +40,11 @@ pub struct Signed {
     pub session: u32,
     /// From 1; higher than that of each request before it in this session.
     pub sequence: u64,
-    /// The two halves of the signature over [`statement`]: R and S.
-    pub signature: [[u8; 32]; 2],
+    /// The signature over [`statement`].
+    #[serde(with = "serde_bytes")]
+    pub signature: [u8; 64],
     /// The request, as [`crate::RequestBody::to_bytes`] writes it.
+    #[serde(with = "serde_bytes")]
     pub body: Vec<u8>,
 }
 

@@ -5,7 +5,7 @@ use alloc::borrow::Cow;
 use alloc::string::String;
 use core::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// One thing that happened. The sender borrows text and bytes, the receiver owns them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,8 +20,14 @@ pub enum Stream<'a> {
         /// Name of the machine.
         name: Cow<'a, str>,
         /// Its output: at most [`crate::MAX_CONSOLE_BYTES`], in order, cut anywhere.
+        #[serde(serialize_with = "serde_bytes::serialize", deserialize_with = "owned_bytes")]
         bytes: Cow<'a, [u8]>,
     },
+}
+
+/// A receiver owns what it received.
+fn owned_bytes<'a, 'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'a, [u8]>, D::Error> {
+    serde_bytes::deserialize(deserializer).map(Cow::<[u8]>::Owned)
 }
 
 /// One record of the host's log.
@@ -149,6 +155,8 @@ pub enum EventKind {
     RequestDenied { key: Option<String>, reason: String },
     /// A control key was revoked, and its sessions have ended.
     KeyRevoked { key: String, by: Option<String> },
+    /// An event that this side does not know: the host is newer. No host sends it.
+    Unknown,
 }
 
 impl fmt::Display for EventKind {
@@ -167,6 +175,7 @@ impl fmt::Display for EventKind {
             Self::RequestDenied { key: None, reason } => write!(f, "control channel: {reason}"),
             Self::KeyRevoked { key, by: Some(by) } => write!(f, "control key {key} was revoked by {by}"),
             Self::KeyRevoked { key, by: None } => write!(f, "control key {key} was revoked"),
+            Self::Unknown => write!(f, "an event that a newer release knows"),
             Self::ImageReplaced { old, new } => write!(f, "image {old} was replaced by {new}"),
             Self::HostRestarts { generation } => write!(f, "host restarts as generation {generation}"),
             Self::Garbage { reason } => write!(f, "control channel: {reason}"),

@@ -4,11 +4,13 @@
 mod decoding;
 mod frugal;
 mod golden;
+mod growth;
 mod history;
 mod paging;
 mod properties;
 mod quota;
 mod samples;
+mod schema;
 
 use std::vec;
 use std::vec::Vec;

@@ -191,7 +191,7 @@ fn forged_and_unanswered_requests_cost_guests_nothing() -> Result<()> {
     let mut signer = world.session(&mut line, "update")?;
     line.request(RequestBody::Signed(signer.sign(&RequestBody::Info).context("a session")?))?;
     let mut forged = signer.sign(&RequestBody::PowerOff).context("a session")?;
-    forged.signature[0][0] ^= 1;
+    forged.signature[0] ^= 1;
     for _ in 0..3 {
         line.request(signer.begin())?;
     }

@@ -143,6 +143,7 @@ fn no_requests() -> Result<Vec<(&'static str, Vec<u8>, &'static str)>> {
         ("a truncated frame", frames::truncated()?, ""),
         ("a frame of another version", frames::of_unknown_version(), "version"),
         ("a frame that is no message", frames::of_unknown_content(), ""),
+        ("a request of a newer release", frames::of_a_newer_release(), "does not know the request"),
         ("a frame that is too long", frames::too_long(), "4096"),
         ("a host's frame", frames::answer()?, "request"),
     ])

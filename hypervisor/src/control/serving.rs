@@ -4,7 +4,7 @@
 use alloc::string::ToString;
 
 use session::Grant;
-use wire::{FrameError, Refusal, ReplyBody, Request, Response};
+use wire::{FrameError, Refusal, RefusalCode, ReplyBody, Request, Response};
 
 use super::guest_lines::{Asked, GuestLine, LineId};
 use super::outgoing::Outgoing;
@@ -78,6 +78,7 @@ impl Control {
         match result {
             Ok(Some(request)) => self.take(line, request),
             Ok(None) => self.refuse(line, "a host takes requests only".to_string()),
+            Err(FrameError::NewRequest { id }) => self.respond(Asked { line, id }, Err(unknown_request())),
             Err(error) => self.refuse(line, error.to_string()),
         }
     }
@@ -152,4 +153,9 @@ impl Control {
             LineId::Guest(number) => self.lines.get_mut(usize::from(number))?.take_refusal(now, interval),
         }
     }
+}
+
+fn unknown_request() -> Refusal {
+    let reason = "the host does not know the request: it is of an older release".to_string();
+    Refusal { code: RefusalCode::Protocol, reason, hint: "update the host, or use its own tool".to_string() }
 }

@@ -57,7 +57,7 @@ fn what_is_signed_passes_as_it_is_and_its_streams_go_to_its_sender() {
     let (first, second) = (router.connect(), router.connect());
     let wanted = Subscription { log: true, ..Subscription::default() };
     let body = RequestBody::Subscribe(wanted).to_bytes();
-    let signed = RequestBody::Signed(Signed { session: 1, sequence: 1, signature: [[1; 32]; 2], body });
+    let signed = RequestBody::Signed(Signed { session: 1, sequence: 1, signature: [1; 64], body });
     router.client_bytes(first, &request(7, signed.clone()));
     let asked = requests(&mut router);
     assert_eq!(asked.len(), 1);

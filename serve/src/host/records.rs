@@ -165,5 +165,6 @@ pub fn kind(event: &EventKind) -> &'static str {
         EventKind::UpdateStays { .. } => "update-stays",
         EventKind::RequestDenied { .. } => "request-denied",
         EventKind::KeyRevoked { .. } => "key-revoked",
+        EventKind::Unknown => "unknown",
     }
 }

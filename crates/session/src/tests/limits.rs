@@ -61,7 +61,7 @@ fn wrong_signatures_are_checked_at_a_bounded_rate() {
     let mut signer = client(&mut guard, 2, 0, 1);
     let good = signer.sign(&stop()).expect("a session");
     let mut bad = signer.sign(&stop()).expect("a session");
-    bad.signature[1][0] ^= 1;
+    bad.signature[32] ^= 1;
     let checked = (0..1000).filter(|_| {
         let refused = ask(&mut guard, RequestBody::Signed(bad.clone()), 0, 0);
         refused != Err(Denied::TooManyFailures)

@@ -82,7 +82,7 @@ impl World {
         let place = ROLES.iter().position(|role| role.to_string() == name).expect("a key");
         prop_assert!(ROLES[place] >= body.role(), "{name} has no role for {body:?}");
         prop_assert!(!self.revoked.contains(&place), "{name} is revoked");
-        let signature = frame.signature.concat();
+        let signature = frame.signature.to_vec();
         let was_due = self.signed.remove(&(place as u8, signature, body.to_bytes()));
         prop_assert!(was_due, "{name} has not signed {body:?}, or it was carried out before");
         Ok(())
@@ -99,7 +99,7 @@ impl World {
 
     fn sign(&mut self, client: usize, role: usize, is_lost: bool) -> Result<(), TestCaseError> {
         let Some(frame) = self.clients[client].sign(&body(role)) else { return Ok(()) };
-        self.signed.insert((client as u8, frame.signature.concat(), frame.body.clone()));
+        self.signed.insert((client as u8, frame.signature.to_vec(), frame.body.clone()));
         self.line.push(frame.clone());
         if is_lost { Ok(()) } else { self.send(&frame) }
     }
@@ -109,7 +109,7 @@ impl World {
         let place = byte % bytes.len();
         bytes[place] = to;
         match RequestBody::from_bytes(&bytes) {
-            Some(RequestBody::Signed(frame)) => self.send(&frame),
+            Ok(RequestBody::Signed(frame)) => self.send(&frame),
             _ => Ok(()),
         }
     }
@@ -167,7 +167,7 @@ proptest! {
     fn no_bytes_are_a_request_that_was_not_signed(noise in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut guard = guard();
         super::client(&mut guard, 3, 0, 1);
-        if let Some(body) = RequestBody::from_bytes(&noise) {
+        if let Ok(body) = RequestBody::from_bytes(&noise) {
             let admitted = ask(&mut guard, body, 0, 2);
             let is_harmless = matches!(admitted, Ok(Admitted::Challenge(_)) | Err(_));
             prop_assert!(is_harmless, "{admitted:?}");

@@ -17,6 +17,7 @@ pub struct NetPort {
     /// The guest.
     pub guest: String,
     /// The device's MAC address.
+    #[serde(with = "serde_bytes")]
     pub mac: [u8; 6],
     /// True while the guest runs.
     pub is_up: bool,

@@ -87,6 +87,7 @@ pub struct PciFunction {
     /// Its address ranges.
     pub ranges: Vec<PciRange>,
     /// Identifiers of its capabilities, in its order.
+    #[serde(with = "serde_bytes")]
     pub capabilities: Vec<u8>,
     /// Its problems, for people.
     pub problems: Vec<String>,

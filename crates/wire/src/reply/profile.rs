@@ -12,6 +12,7 @@ pub const MAX_PROFILE_WORDS: usize = 768;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfilePage {
     /// Build ID of the running image, as the linker wrote it.
+    #[serde(with = "serde_bytes")]
     pub build: [u8; 20],
     /// Address of the image's code.
     pub code: u64,

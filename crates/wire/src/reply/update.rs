@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 /// CPUs with steps in a report: more would not fit a frame.
-pub const MAX_UPDATE_STEPS: usize = 96;
+pub const MAX_UPDATE_STEPS: usize = 52;
 
 /// Report of an update, or of a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

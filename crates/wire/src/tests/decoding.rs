@@ -88,7 +88,7 @@ fn a_frame_of_exactly_the_bound_is_accepted() {
 #[test]
 fn a_damaged_frame_states_both_checksums() {
     let mut bytes = encoded(&Frame::Request(Request { id: 1, body: RequestBody::PowerOff }));
-    bytes[3] ^= 2;
+    bytes[2] ^= 2;
     assert!(matches!(decoded(&bytes)[..], [Err(FrameError::BadChecksum { stated, computed })] if stated != computed));
 }
 
@@ -99,7 +99,11 @@ fn another_version_is_distinguished_from_damage() {
 
 #[test]
 fn a_whole_frame_without_a_message_is_malformed() {
-    for content in [&[VERSION, 250][..], &[VERSION, 0, 1, 0, 77], &[VERSION, 0, 1]] {
+    let extra = [VERSION, 0x82, 0, 0x82, 1, 0, 77];
+    let indefinite = [VERSION, 0x9f, 0, 0x82, 1, 0, 0xff];
+    let lists_of_lists = [VERSION, 0x82, 0, 0x82, 1, 0x82, 0x82];
+    let too_long = [VERSION, 0x82, 0, 0x82, 1, 0x82, 11, 0x9b, 255, 255, 255, 255, 255, 255, 255, 255];
+    for content in [&[VERSION, 250][..], &extra, &indefinite, &lists_of_lists, &too_long, &[VERSION, 0x82, 0, 1]] {
         let content = [content, &[]].concat();
         assert_eq!(decoded(&framed(&content)), [Err(FrameError::Malformed)], "{content:?}");
     }

@@ -95,10 +95,21 @@ fn a_visitor_that_is_full_finds_the_rest_later() {
 }
 
 #[test]
-fn an_event_of_a_kind_that_is_not_known_is_passed_over() {
+fn an_event_of_a_kind_that_is_not_known_is_kept_as_such() {
     let mut bytes = bytes(&history(1));
     // The number 9, the time 9, a kind that no release has.
-    bytes.extend([3, 0, 9, 9, 120]);
+    bytes.extend([5, 0, 0x83, 9, 9, 0x18, 120]);
+    bytes.extend(self::bytes(&history(1)));
+    let mut next = History::new();
+    next.adopt(&bytes, 20);
+    let kinds: Vec<EventKind> = all_from(&next, 0).into_iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [started("0"), EventKind::Unknown, started("0")]);
+}
+
+#[test]
+fn an_event_that_cannot_be_read_is_passed_over() {
+    let mut bytes = bytes(&history(1));
+    bytes.extend([3, 0, 0x83, 9, 9]);
     bytes.extend(self::bytes(&history(1)));
     let mut next = History::new();
     next.adopt(&bytes, 20);
@@ -110,7 +121,9 @@ fn what_is_handed_over_keeps_its_bytes() {
     let mut history = History::new();
     history.push(5, EventKind::VmStopped { name: "a".to_string(), reason: "b".to_string() });
     history.push(6, EventKind::HostUpdated { generation: 2 });
-    assert_eq!(bytes(&history), [7, 0, 0, 5, 3, 1, b'a', 1, b'b', 4, 0, 1, 6, 18, 2]);
+    let stopped = [10, 0, 0x83, 0, 5, 0x82, 3, 0x82, 0x61, b'a', 0x61, b'b'];
+    let updated = [7, 0, 0x83, 1, 6, 0x82, 18, 0x81, 2];
+    assert_eq!(bytes(&history), [&stopped[..], &updated].concat());
 }
 
 proptest! {

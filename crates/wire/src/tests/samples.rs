@@ -50,7 +50,7 @@ fn settings() -> VmSettings {
         weight: Some(300),
         on_panic: Some("reset".to_string()),
         autostart: Some(false),
-        vcpus: None,
+        vcpus: Some(4),
         memory_bytes: Some(1 << 30),
     }
 }
@@ -100,7 +100,7 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::Confirm,
         RequestBody::VmShutdown { name: debian() },
         RequestBody::SessionBegin { key: [7; 8] },
-        RequestBody::Signed(Signed { session: 3, sequence: 1 << 40, signature: [[1; 32], [2; 32]], body: vec![0] }),
+        RequestBody::Signed(Signed { session: 3, sequence: 1 << 40, signature: [1; 64], body: vec![0] }),
         RequestBody::ControlKeys,
         RequestBody::RevokeControlKey { name: debian() },
         RequestBody::Config { from_byte: 300 },
@@ -162,7 +162,7 @@ fn results() -> Vec<Result<ReplyBody, Refusal>> {
         }])),
         Err(Refusal { code: RefusalCode::Denied, reason: "a reason".to_string(), hint: String::new() }),
         Ok(ReplyBody::Config { bytes: vec![66, 0], total_bytes: 3000 }),
-        Ok(ReplyBody::Files { files: vec![file()], next_index: None }),
+        Ok(ReplyBody::Files { files: vec![file()], next_index: Some(3) }),
     ]
 }
 
@@ -382,7 +382,7 @@ fn event_kinds() -> Vec<EventKind> {
         EventKind::UpdateReturns { generation: 2 },
         EventKind::UpdateStays { generation: 2, reason: "it left no file".to_string() },
         EventKind::RequestDenied { key: Some("ops".to_string()), reason: "a reason".to_string() },
-        EventKind::KeyRevoked { key: "ops".to_string(), by: None },
+        EventKind::KeyRevoked { key: "ops".to_string(), by: Some("root".to_string()) },
     ]
 }
 

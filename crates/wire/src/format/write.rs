@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From values to bytes.
+
+use core::fmt::{self, Display};
+
+use minicbor::Encoder;
+use minicbor::encode::{self, Write};
+use serde::ser::{self, Serialize};
+
+/// There is no room for the value, or it is of a kind that no message has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("there is no room for the message")
+    }
+}
+
+impl core::error::Error for Full {}
+
+impl ser::Error for Full {
+    fn custom<T: Display>(_: T) -> Self {
+        Self
+    }
+}
+
+impl From<encode::Error<Full>> for Full {
+    fn from(_: encode::Error<Full>) -> Self {
+        Self
+    }
+}
+
+/// A place for bytes.
+pub trait Sink {
+    /// Takes all bytes, or fails.
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Full>;
+}
+
+/// One type for all sinks, so that messages are encoded by one piece of code.
+struct Out<'s>(&'s mut dyn Sink);
+
+impl Write for Out<'_> {
+    type Error = Full;
+
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), Full> {
+        self.0.put(bytes)
+    }
+}
+
+/// Writes values to a sink.
+pub struct Writer<'s>(Encoder<Out<'s>>);
+
+impl<'s> Writer<'s> {
+    /// A writer to this sink.
+    pub fn new(sink: &'s mut dyn Sink) -> Self {
+        Self(Encoder::new(Out(sink)))
+    }
+
+    fn array(&mut self, length: usize) -> Result<&mut Self, Full> {
+        self.0.array(length as u64)?;
+        Ok(self)
+    }
+
+    fn variant(&mut self, number: u32) -> Result<&mut Self, Full> {
+        self.0.array(2)?.u32(number)?;
+        Ok(self)
+    }
+}
+
+type Done = Result<(), Full>;
+
+impl ser::Serializer for &mut Writer<'_> {
+    type Ok = ();
+    type Error = Full;
+    type SerializeSeq = Self;
+    type SerializeTuple = Self;
+    type SerializeTupleStruct = Self;
+    type SerializeTupleVariant = Self;
+    type SerializeMap = ser::Impossible<(), Full>;
+    type SerializeStruct = Self;
+    type SerializeStructVariant = Self;
+
+    fn serialize_bool(self, value: bool) -> Done {
+        Ok(self.0.bool(value).map(drop)?)
+    }
+
+    fn serialize_i8(self, value: i8) -> Done {
+        self.serialize_i64(value.into())
+    }
+
+    fn serialize_i16(self, value: i16) -> Done {
+        self.serialize_i64(value.into())
+    }
+
+    fn serialize_i32(self, value: i32) -> Done {
+        self.serialize_i64(value.into())
+    }
+
+    fn serialize_i64(self, value: i64) -> Done {
+        Ok(self.0.i64(value).map(drop)?)
+    }
+
+    fn serialize_u8(self, value: u8) -> Done {
+        self.serialize_u64(value.into())
+    }
+
+    fn serialize_u16(self, value: u16) -> Done {
+        self.serialize_u64(value.into())
+    }
+
+    fn serialize_u32(self, value: u32) -> Done {
+        self.serialize_u64(value.into())
+    }
+
+    fn serialize_u64(self, value: u64) -> Done {
+        Ok(self.0.u64(value).map(drop)?)
+    }
+
+    fn serialize_f32(self, _: f32) -> Done {
+        Err(Full)
+    }
+
+    fn serialize_f64(self, _: f64) -> Done {
+        Err(Full)
+    }
+
+    fn serialize_char(self, value: char) -> Done {
+        self.serialize_u32(value.into())
+    }
+
+    fn serialize_str(self, value: &str) -> Done {
+        Ok(self.0.str(value).map(drop)?)
+    }
+
+    fn serialize_bytes(self, value: &[u8]) -> Done {
+        Ok(self.0.bytes(value).map(drop)?)
+    }
+
+    fn serialize_none(self) -> Done {
+        Ok(self.0.null().map(drop)?)
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Done {
+        value.serialize(self)
+    }
+
+    fn serialize_unit(self) -> Done {
+        self.serialize_none()
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Done {
+        self.serialize_none()
+    }
+
+    fn serialize_unit_variant(self, _: &'static str, number: u32, _: &'static str) -> Done {
+        self.serialize_u32(number)
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Done {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        number: u32,
+        _: &'static str,
+        value: &T,
+    ) -> Done {
+        value.serialize(self.variant(number)?)
+    }
+
+    fn serialize_seq(self, length: Option<usize>) -> Result<Self, Full> {
+        self.array(length.ok_or(Full)?)
+    }
+
+    fn serialize_tuple(self, length: usize) -> Result<Self, Full> {
+        self.array(length)
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, length: usize) -> Result<Self, Full> {
+        self.array(length)
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        number: u32,
+        _: &'static str,
+        length: usize,
+    ) -> Result<Self, Full> {
+        self.variant(number)?.array(length)
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, Full> {
+        Err(Full)
+    }
+
+    fn serialize_struct(self, _: &'static str, length: usize) -> Result<Self, Full> {
+        self.array(length)
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        number: u32,
+        _: &'static str,
+        length: usize,
+    ) -> Result<Self, Full> {
+        self.variant(number)?.array(length)
+    }
+
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+}
+
+/// Implements a trait of serde's for parts that follow each other.
+macro_rules! parts {
+    ($($trait:ident $method:ident),*) => {$(
+        impl ser::$trait for &mut Writer<'_> {
+            type Ok = ();
+            type Error = Full;
+
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Done {
+                value.serialize(&mut **self)
+            }
+
+            fn end(self) -> Done {
+                Ok(())
+            }
+        }
+    )*};
+}
+
+/// The same for parts with a name, which is not written.
+macro_rules! named_parts {
+    ($($trait:ident),*) => {$(
+        impl ser::$trait for &mut Writer<'_> {
+            type Ok = ();
+            type Error = Full;
+
+            fn serialize_field<T: Serialize + ?Sized>(&mut self, _: &'static str, value: &T) -> Done {
+                value.serialize(&mut **self)
+            }
+
+            fn end(self) -> Done {
+                Ok(())
+            }
+        }
+    )*};
+}
+
+parts!(
+    SerializeSeq serialize_element,
+    SerializeTuple serialize_element,
+    SerializeTupleStruct serialize_field,
+    SerializeTupleVariant serialize_field
+);
+named_parts!(SerializeStruct, SerializeStructVariant);
