@@ -143,7 +143,6 @@ fn no_requests() -> Result<Vec<(&'static str, Vec<u8>, &'static str)>> {
         ("a truncated frame", frames::truncated()?, ""),
         ("a frame of another version", frames::of_unknown_version(), "version"),
         ("a frame that is no message", frames::of_unknown_content(), ""),
-        ("a request of a newer release", frames::of_a_newer_release(), "does not know the request"),
         ("a frame that is too long", frames::too_long(), "4096"),
         ("a host's frame", frames::answer()?, "request"),
     ])
@@ -157,6 +156,9 @@ fn the_host_refuses_what_is_no_request_and_goes_on() -> Result<()> {
         ensure!(!refusal.reason.is_empty() && refusal.reason.contains(part), "{what}: {refusal}");
         host.info()?;
     }
+    let refusal = host.refusal_of(&frames::of_a_newer_release())?;
+    ensure!(refusal.reason.contains("does not know the request"), "{refusal}");
+    host.info()?;
     // A client that dies in the middle of a frame: what comes next begins where it stopped.
     let question = frames::question()?;
     host.send(&question[..question.len() / 2])?;
@@ -258,6 +260,10 @@ fn the_broker_keeps_from_the_host_what_is_no_request() -> Result<()> {
             }
         }
     }
+    // A tool that is newer than the broker is refused this request, and not the next one.
+    let mut newer = connect(&host)?;
+    newer.write_all(&frames::of_a_newer_release())?;
+    Client::over(newer).request(RequestBody::Info)?;
     for _ in 0..20 {
         let question = frames::question()?;
         connect(&host)?.write_all(&question[..question.len() / 2])?;
