@@ -72,6 +72,7 @@ mod transfers;
 mod update;
 mod virtio;
 mod vmx;
+mod whole_path;
 
 /// A test's name and the test.
 type Rule = (&'static str, fn() -> anyhow::Result<()>);
@@ -149,6 +150,7 @@ fn left_out_of_the_long_suite() -> Vec<&'static str> {
             Kernel::V6_1Full.file().is_ok(),
             "no full kernel here (target/kernels/6.1-full): no driver of a network card is loaded",
         ),
+        (whole_path::is_possible(), "no GRUB, curl, promtool or Chromium here: no host is operated by all of them"),
     ];
     needs.into_iter().filter(|(is_here, _)| !is_here).map(|(_, what)| what).collect()
 }
@@ -279,6 +281,7 @@ fn long_tests() -> Vec<Trial> {
         ("guest_control", if Kernel::V6_12.drivers().is_ok() { guest_control::LONG_RULES } else { &[] }),
         ("disk_boot", if has_disks() { disk_boot::LONG_RULES } else { &[] }),
         ("service_guest", if has_disks() { service_guest::LONG_RULES } else { &[] }),
+        ("whole_path", if whole_path::is_possible() { whole_path::LONG_RULES } else { &[] }),
         ("disks", if has_disks() { disks::LONG_RULES } else { &[] }),
         ("virtio", if Kernel::V6_12.drivers().is_ok() { virtio::LONG_RULES } else { &[] }),
         ("linux_functions", if Kernel::V6_1Full.file().is_ok() { linux_functions::DRIVER_LONG_RULES } else { &[] }),

@@ -20,7 +20,7 @@ use e2e::guest_tool::PLAYS_SERVICE;
 use e2e::host::{BOOT_LIMIT, Host};
 use e2e::place::Build;
 use e2e::recipe::Recipe;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use serde_json::Value;
 use serve::options::{HistoryOptions, HostOption, Options, Place};
 use wire::{ReplyBody, RequestBody, UpdateBy, VmState};
@@ -217,6 +217,8 @@ fn a_roll_back_is_counted() -> Result<()> {
 pub(super) fn write_certificates(folder: &Path) -> Result<Identity> {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    // Other than those that it signs: OpenSSL takes them for signed by themselves otherwise.
+    params.distinguished_name.push(DnType::CommonName, "authority");
     let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
     fs::write(folder.join("ca.pem"), authority.pem())?;
     for name in ["localhost", "alice"] {
