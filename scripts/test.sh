@@ -76,15 +76,14 @@ is_there() {
 
 nothing_is_left_out() { [[ ! -e "$NOTES/left-out" ]]; }
 
-check_format() { cargo fmt --all --check && cargo fmt --manifest-path fuzz/Cargo.toml --check; }
+check_format() { cargo fmt --all --check && cargo fmt --manifest-path fuzz/libfuzzer/Cargo.toml --check; }
 
 check_scripts() { shellcheck -x scripts/*.sh scripts/lib/*.sh .ci/run; }
 
-# The fuzz targets are a workspace of their own; without libFuzzer they run for seconds. What both workspaces depend on
-# is built once.
+# Without libFuzzer they run for seconds. All packages are named, so that those with features are not built again with
+# fewer.
 check_fuzz_targets() {
-  local options=(--quiet --manifest-path fuzz/Cargo.toml --target-dir target)
-  cargo clippy --locked "${options[@]}" --all-targets -- -D warnings && cargo test --locked "${options[@]}" --lib --tests
+  cargo clippy --locked --quiet "$@" --test targets -- -D warnings && cargo test --locked --quiet "$@" --test targets
 }
 
 # The boots are no target that `--all-targets` names, since they need what scripts/build.sh builds.
@@ -109,7 +108,7 @@ host_lane() {
   lane_step "clippy, host packages" cargo clippy --locked --quiet "$@" --all-targets -- -D warnings
   # There are no tests in documentation.
   lane_step "unit and property tests" cargo test --locked --quiet --no-fail-fast "$@" --lib --bins --tests
-  lane_step "fuzz targets, briefly" check_fuzz_targets
+  lane_step "fuzz targets, briefly" check_fuzz_targets "$@"
   lane_step "build of the boots" build_boots "$@"
 }
 
