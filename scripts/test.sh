@@ -122,6 +122,8 @@ main() {
   cd "$ROOT"
   rm -rf "$NOTES"
   mkdir -p "$NOTES"
+  # Incremental data takes a quarter of the time of a build from nothing. Where there is some, it is used and kept.
+  [[ -n "$(ls -A target/debug/incremental 2>/dev/null)" ]] || export CARGO_INCREMENTAL="${CARGO_INCREMENTAL:-0}"
   say_what_is_left_out
   [[ "${STRICT:-0}" != 1 ]] || step "nothing left out" nothing_is_left_out
   bare_metal_lane &
