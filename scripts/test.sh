@@ -6,7 +6,8 @@
 # failure.
 #
 # Two lanes run beside each other: cargo's checks and tests on the host, and the bare-metal builds, which hold no lock
-# of cargo's in common. Boots come last and alone: one for each core, and one more while cores idle.
+# of cargo's in common. While the built tests run, the host's lane goes on with what takes cargo's lock. Boots come last
+# and alone: one for each core, and one more while cores idle.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -107,7 +108,8 @@ host_lane() {
   ! have shellcheck || lane_step "scripts" check_scripts
   lane_step "clippy, host packages" cargo clippy --locked --quiet "$@" --all-targets -- -D warnings
   # There are no tests in documentation.
-  lane_step "unit and property tests" cargo test --locked --quiet --no-fail-fast "$@" --lib --bins --tests
+  lane_step "build of the tests" cargo test --locked --quiet "$@" --lib --bins --tests --no-run
+  lane_step "unit and property tests" cargo test --locked --quiet --no-fail-fast "$@" --lib --bins --tests &
   lane_step "fuzz targets, briefly" check_fuzz_targets "$@"
   lane_step "build of the boots" build_boots "$@"
 }
