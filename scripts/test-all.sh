@@ -47,9 +47,7 @@ run_part() {
   case "$part" in
   short) scripts/test.sh "$@" ;;
   properties) PROPTEST_CASES=$CASES cargo test --locked --quiet "$@" --lib --bins --tests ;;
-  fuzz)
-    BATON_FUZZ_MS=$FUZZ_MS cargo test --locked --quiet --manifest-path fuzz/Cargo.toml --target-dir target --lib --tests
-    ;;
+  fuzz) BATON_FUZZ_MS=$FUZZ_MS cargo test --locked --quiet --profile fuzz --package baton-fuzz --test targets ;;
   structure) cargo baton bench structure --all --minutes "$MUTANT_MINUTES" --check ;;
   *) boots "$@" --test boots -- --ignored "long::$part::" ;;
   esac

@@ -40,7 +40,7 @@ fn keys(table: &Table, path: &[&str]) -> Names {
     found.map(|table| table.keys().cloned().collect()).unwrap_or_default()
 }
 
-/// Folders with a manifest: the workspace's packages, and the fuzz targets' workspace.
+/// The folders of the workspace's packages.
 fn packages() -> Vec<String> {
     let crates = fs::read_dir(root().join("crates")).expect("there are crates").flatten();
     let crates = crates.map(|entry| format!("crates/{}", entry.file_name().to_string_lossy()));

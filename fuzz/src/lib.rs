@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bodies of the fuzz targets: each takes any bytes and must neither panic nor find one of its own assertions wrong.
 //!
-//! They are plain functions, so that libFuzzer runs them (`fuzz_targets/`) and so does an ordinary test
-//! (`tests/smoke.rs`). Where checksums or magic numbers would stop nearly every input at the door, a body builds a
+//! They are plain functions, so that libFuzzer runs them (`libfuzzer/`) and so does an ordinary test
+//! (`tests/targets.rs`). Where checksums or magic numbers would stop nearly every input at the door, a body builds a
 //! frame in which those are right and lets the input fill in the rest; the first byte chooses.
 //!
 //! | module | input |

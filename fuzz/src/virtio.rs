@@ -80,8 +80,8 @@ fn drive(queue: &mut Queue, memory: &Changing<'_>, options: Options) {
             0..=2 => {
                 if queue.take(memory, &mut chain) == Ok(true) {
                     let sum = |part: &[virtio::Segment]| part.iter().map(|piece| u64::from(piece.bytes)).sum::<u64>();
-                    assert_eq!(sum(chain.readable()), chain.readable_bytes().into());
-                    assert_eq!(sum(chain.writable()), chain.writable_bytes().into());
+                    assert_eq!(sum(chain.readable()), u64::from(chain.readable_bytes()));
+                    assert_eq!(sum(chain.writable()), u64::from(chain.writable_bytes()));
                 }
             }
             3 => _ = chain.read(memory, step.into(), &mut [0; 64]),

@@ -22,7 +22,7 @@ pub fn vmx(data: &[u8]) {
     let mut vmcs = Anything { input: RefCell::new(input), fields: RefCell::default() };
     let code = vmcs.read_32(Field32::ExitReason);
     if let Cause::Machine(Exit::Unknown { code: unknown }) = decode(&vmcs) {
-        assert_eq!(unknown, code.into());
+        assert_eq!(unknown, u64::from(code));
     }
     has_unblocked_nmi(&vmcs);
     if let Some(event) = Injection::interrupted(&vmcs) {
