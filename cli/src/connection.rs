@@ -7,6 +7,7 @@
 //! | `unix:PATH` | a Unix socket |
 //! | `tty:DEVICE[,BAUD]` | a serial port, in raw mode, locked |
 //! | `tcp:HOST:PORT` | a TCP port that passes a serial line's bytes |
+//! | `serve:PATH[,NAME]` | a host of `baton serve` on this machine, by its Unix socket |
 //! | `https://SERVICE:PORT[/NAME]` | a host of `baton serve`, by TLS with certificates on both sides |
 //! | `vsock:CID[:PORT]` | a port of a virtual machine, or of the machine below: a Baton host that lets the guest control it |
 //! | `ssh:[USER@]HOST[:PORT][/ADDRESS]` | `baton relay` on another machine, with the line that it opens |
@@ -18,7 +19,9 @@ mod far;
 mod https;
 mod line;
 mod network;
+mod service;
 mod tty;
+mod upgrade;
 
 use anyhow::Result;
 
@@ -37,6 +40,7 @@ pub fn open(address: &Address) -> Result<Line> {
         Address::Unix(path) => network::unix(path),
         Address::Tty { device, baud } => tty::open(device, *baud),
         Address::Tcp { host, port } => network::tcp(host, *port),
+        Address::Serve { path, name } => service::open(path, name.as_deref()),
         Address::Https { host, port, name, identity } => https::open(host, *port, name.as_deref(), identity),
         Address::Vsock { cid, port } => network::vsock(*cid, *port),
         Address::Ssh { host, port, from_there } => {
@@ -61,7 +65,9 @@ pub fn hint(address: &Address) -> &'static str {
         Address::Unix(_) => "is the host up, and its COM2 behind this socket?",
         Address::Tty { .. } => "is the host up, the cable at its COM2, and the rate 115200?",
         Address::Tcp { .. } => "is the host up, its COM2 at this port, and the port in raw mode (not telnet)?",
-        Address::Https { .. } => "is the host up, and does the service's page show it as connected?",
+        Address::Serve { .. } | Address::Https { .. } => {
+            "is the host up, and does the service's page show it as connected?"
+        }
         Address::Vsock { .. } => {
             "does `vsock` of this guest state `control` in the host's configuration, or is the host's COM2 \
                                      passed to this port?"

@@ -20,8 +20,9 @@ const KEY_VARIABLE: &str = "BATON_KEY";
 /// The host.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Target {
-    /// Reach the host at lab:NAME, unix:PATH, tty:DEVICE[,BAUD], tcp:HOST:PORT, https://SERVICE:PORT[/NAME],
-    /// vsock:CID[:PORT] or ssh:[USER@]HOST[:PORT][/ADDRESS] [default: $BATON_CONNECT, lab:default]
+    /// Reach the host at lab:NAME, unix:PATH, tty:DEVICE[,BAUD], tcp:HOST:PORT, serve:PATH[,NAME],
+    /// https://SERVICE:PORT[/NAME], vsock:CID[:PORT] or ssh:[USER@]HOST[:PORT][/ADDRESS] [default: $BATON_CONNECT,
+    /// lab:default]
     #[arg(long, value_name = "ADDRESS", global = true)]
     pub connect: Option<Address>,
     /// The host's name, as given to `baton up`: NAME is --connect lab:NAME

@@ -15,7 +15,7 @@ use crate::suggest::did_you_mean;
 pub const DEFAULT_BAUD: u32 = 115_200;
 /// The CID of all machines ("any"), to which no client can connect.
 const ANY_CID: u32 = u32::MAX;
-const SCHEMES: [&str; 7] = ["lab", "unix", "tty", "tcp", "https", "vsock", "ssh"];
+const SCHEMES: [&str; 8] = ["lab", "unix", "tty", "tcp", "serve", "https", "vsock", "ssh"];
 
 /// The place where a host is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +37,13 @@ pub enum Address {
         host: String,
         /// Its port.
         port: u16,
+    },
+    /// A host of the service (`baton serve`) on this machine.
+    Serve {
+        /// Its Unix socket.
+        path: PathBuf,
+        /// The host's name there, unless it is the only one.
+        name: Option<String>,
     },
     /// A host of a service (`baton serve`), by TLS.
     Https {
@@ -98,6 +105,7 @@ fn parse(text: &str) -> Result<Address, String> {
             const FORM: &str = "write tcp:HOST:PORT, with an IPv6 address in brackets";
             port_of(rest, FORM).map(|(host, port)| Address::Tcp { host, port })
         }
+        "serve" => serve(rest),
         "https" => https(rest),
         "vsock" => vsock(rest),
         "ssh" => ssh(rest),
@@ -144,13 +152,25 @@ fn https(rest: &str) -> Result<Address, String> {
     let rest = rest.strip_prefix("//").unwrap_or(rest);
     let (service, name) = rest.split_once('/').map_or((rest, ""), |(service, name)| (service, name));
     let (host, port) = port_of(service, FORM)?;
-    let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-    let name = match name.trim_end_matches('/') {
-        "" => None,
-        name if is_name(name) => Some(name.to_owned()),
-        other => return Err(format!("{other:?} is no name of a host; {FORM}")),
-    };
+    let name = name_there(name.trim_end_matches('/'), FORM)?;
     Ok(Address::Https { host, port, name, identity: Identity::default() })
+}
+
+/// Reads a host's name at a service; none if the text is empty.
+fn name_there(text: &str, form: &str) -> Result<Option<String>, String> {
+    match text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+        true => Ok(Some(text.to_owned()).filter(|name| !name.is_empty())),
+        false => Err(format!("{text:?} is no name of a host; {form}")),
+    }
+}
+
+fn serve(rest: &str) -> Result<Address, String> {
+    const FORM: &str = "write serve:PATH[,NAME], with the Unix socket at which `baton serve` listens";
+    let (path, name) = rest.rsplit_once(',').unwrap_or((rest, ""));
+    if path.is_empty() {
+        return Err(format!("it has no path; {FORM}"));
+    }
+    Ok(Address::Serve { path: path.into(), name: name_there(name, FORM)? })
 }
 
 fn vsock(rest: &str) -> Result<Address, String> {
@@ -211,6 +231,10 @@ impl fmt::Display for Address {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Tty { device, baud } => write!(f, "tty:{},{baud}", device.display()),
             Self::Tcp { host, port } => write!(f, "tcp:{}:{port}", bracketed(host)),
+            Self::Serve { path, name } => {
+                write!(f, "serve:{}", path.display())?;
+                name.as_ref().map_or(Ok(()), |name| write!(f, ",{name}"))
+            }
             Self::Https { host, port, name, .. } => {
                 write!(f, "https://{}:{port}", bracketed(host))?;
                 name.as_ref().map_or(Ok(()), |name| write!(f, "/{name}"))

@@ -20,6 +20,9 @@ fn an_address_has_a_scheme_and_the_parts_that_the_scheme_takes() {
     assert_eq!(parsed("tty:/dev/ttyS1"), Address::Tty { device: "/dev/ttyS1".into(), baud: 115_200 });
     assert_eq!(parsed("tty:/dev/ttyUSB0,9600"), Address::Tty { device: "/dev/ttyUSB0".into(), baud: 9600 });
     assert_eq!(parsed("tcp:[fe80::1%eth0]:7001"), Address::Tcp { host: "fe80::1%eth0".to_owned(), port: 7001 });
+    for (text, name) in [("serve:/run/a,b.sock,rack1", Some("rack1")), ("serve:/run/a,b.sock,", None)] {
+        assert_eq!(parsed(text), Address::Serve { path: "/run/a,b.sock".into(), name: name.map(str::to_owned) });
+    }
     for (text, name) in [("https://a.example:9464/rack1", Some("rack1")), ("https:a.example:9464", None)] {
         let (host, name, identity) = ("a.example".to_owned(), name.map(str::to_owned), Identity::default());
         assert_eq!(parsed(text), Address::Https { host, port: 9464, name, identity });
@@ -52,6 +55,8 @@ fn an_address_that_lacks_a_part_or_has_a_bad_one_is_refused_with_the_form() {
         ("lab:", "write lab:NAME"),
         ("unix:", "write unix:PATH"),
         ("tty:", "write tty:"),
+        ("serve:", "it has no path; write serve:PATH[,NAME]"),
+        ("serve:/run/a,b c", "\"b c\" is no name of a host"),
         ("tty:/dev/ttyS0,fast", "\"fast\" is no rate"),
         ("tty:/dev/ttyS0,0", "is no rate"),
         ("tcp:host", "it has no port"),

@@ -11,18 +11,15 @@ mod reasons;
 #[cfg(test)]
 mod tests;
 
-use std::io::{Read, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned, version};
-use serde::Deserialize;
-use wire::{Refusal, RefusalCode};
 
 use self::identity::Files;
 pub use self::identity::Identity;
@@ -30,17 +27,11 @@ use self::reasons::{Peers, explained};
 use super::address::DEFAULT_BAUD;
 use super::line::Line;
 use super::network;
+use super::upgrade::{PATIENCE, upgrade};
 
-/// The protocol's name in the header `Upgrade`.
-const PROTOCOL: &str = "baton-control";
-/// The time limit for each wait of the handshake and of the upgrade.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// The time for the service's word about the client's certificate, which comes after the client's part of the
 /// handshake. Without one, the answer to the request has it.
 const VERDICT: Duration = Duration::from_secs(1);
-/// The longest head of an answer, and the longest body of a refusal.
-const MAX_HEAD_BYTES: usize = 16 << 10;
-const MAX_BODY_BYTES: usize = 64 << 10;
 
 /// An encrypted connection.
 type Tls = StreamOwned<ClientConnection, TcpStream>;
@@ -61,7 +52,8 @@ pub(super) fn open(host: &str, port: u16, name: Option<&str>, identity: &Identit
     socket.set_read_timeout(Some(PATIENCE))?;
     socket.set_write_timeout(Some(PATIENCE))?;
     let mut tls = StreamOwned::new(connection, socket);
-    let upgraded = shake_hands(&mut tls).and_then(|()| ask(&mut tls, host, port, name));
+    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+    let upgraded = shake_hands(&mut tls).and_then(|()| upgrade(&mut tls, &format!("{host}:{port}"), name));
     upgraded.map_err(|error| explained(error, &peers))?;
     // How fast the line behind the service is, is not known.
     Ok(bridge::over(tls, peers.service)?.with_baud(DEFAULT_BAUD))
@@ -91,56 +83,4 @@ fn shake_hands(tls: &mut Tls) -> Result<()> {
         tls.conn.process_new_packets()?;
     }
     Ok(())
-}
-
-/// Asks for the upgrade.
-fn ask(tls: &mut Tls, host: &str, port: u16, name: Option<&str>) -> Result<()> {
-    let path = name.map_or("/api/v1/control".to_owned(), |name| format!("/api/v1/hosts/{name}/control"));
-    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
-    write!(tls, "GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: Upgrade\r\nUpgrade: {PROTOCOL}\r\n\r\n")?;
-    tls.flush()?;
-    let head = head(tls)?;
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-    match status {
-        Some(101) => Ok(()),
-        Some(status) => Err(refused(tls, &head, status)),
-        None => bail!("it speaks no HTTP; is it `baton serve`?"),
-    }
-}
-
-/// Reads the head of an answer, and nothing behind it.
-fn head(stream: &mut impl Read) -> Result<String> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        if head.len() >= MAX_HEAD_BYTES || stream.read(&mut byte)? == 0 {
-            bail!("it sends no answer of HTTP; is it `baton serve`?");
-        }
-        head.push(byte[0]);
-    }
-    Ok(String::from_utf8_lossy(&head).into_owned())
-}
-
-/// The body of a refusal.
-#[derive(Deserialize)]
-struct Reason {
-    message: String,
-}
-
-/// Reads why the service refuses.
-fn refused(stream: &mut impl Read, head: &str, status: u16) -> anyhow::Error {
-    let length = head.lines().filter_map(|line| line.split_once(':'));
-    let length = length.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
-    let length = length.filter_map(|(_, length)| length.trim().parse().ok()).next().unwrap_or(0);
-    let mut body = vec![0; MAX_BODY_BYTES.min(length)];
-    let read = stream.read_exact(&mut body).ok();
-    let reason: Option<Reason> = read.and_then(|()| serde_json::from_slice(&body).ok());
-    match (status, reason) {
-        (403, Some(Reason { message })) => {
-            Refusal { code: RefusalCode::Denied, reason: message, hint: String::new() }.into()
-        }
-        (404, None) => anyhow!("it has no control channel; is it `baton serve` of this release?"),
-        (_, Some(Reason { message })) => anyhow!(message),
-        (status, None) => anyhow!("it answers with HTTP's status {status}; is it `baton serve` of this release?"),
-    }
 }

@@ -18,18 +18,22 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The keep-alive interval: a peer that has vanished is noticed after about four of them.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
-/// Connects to a Unix socket.
+/// Connects to a Unix socket behind which is a host.
 pub(super) fn unix(path: &Path) -> Result<Line> {
-    let socket = UnixStream::connect(path).map_err(|error| {
+    unix_socket(path, "the host").map(Line::over)
+}
+
+/// Connects to a Unix socket; `owner` is the program behind it.
+pub(super) fn unix_socket(path: &Path, owner: &str) -> Result<UnixStream> {
+    UnixStream::connect(path).map_err(|error| {
         let path = path.display();
         match error.kind() {
-            ErrorKind::NotFound => anyhow!("there is no socket {path}; correct the path, or start the host first"),
-            ErrorKind::ConnectionRefused => anyhow!("no process listens at {path}; its host has probably ended"),
+            ErrorKind::NotFound => anyhow!("there is no socket {path}; correct the path, or start {owner} first"),
+            ErrorKind::ConnectionRefused => anyhow!("no process listens at {path}; {owner} has probably ended"),
             ErrorKind::PermissionDenied => anyhow!("{path} may not be opened by you; ask its owner, or use sudo"),
             _ => anyhow!("{path} cannot be connected to: {error}"),
         }
-    })?;
-    Ok(Line::over(socket))
+    })
 }
 
 /// Connects to a TCP port behind which is a serial line: its rate is not known, so the usual one is assumed.

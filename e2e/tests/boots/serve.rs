@@ -247,6 +247,12 @@ fn is_operated_by_certificate() -> Result<()> {
     let mut client = Client::reach(&address, None)?;
     client.order(RequestBody::VmPause { name: GUEST.to_owned() })?;
     ensure!(client.vms()?[0].state == VmState::Paused, "it runs on");
+    // The same host for a client on the service's machine.
+    let local = Address::Serve { path: folder.path().join("serve.sock"), name: None };
+    ensure!(Client::reach(&local, None)?.vms()?[0].state == VmState::Paused, "another host");
+    let other = Address::Serve { path: folder.path().join("serve.sock"), name: Some("other".to_owned()) };
+    let refusal = Client::reach(&other, None).map(drop).expect_err("there is no other");
+    ensure!(format!("{refusal:#}").contains("other"), "{refusal:#}");
     client.order(RequestBody::VmResume { name: GUEST.to_owned() })?;
     let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
     match client.request_within(BOOT_LIMIT, update)? {
