@@ -157,6 +157,12 @@ pub enum EventKind {
     KeyRevoked { key: String, by: Option<String> },
     /// An event that this side does not know: the host is newer. No host sends it.
     Unknown,
+    /// The machine has been added to the host's configuration.
+    VmCreated { name: String },
+    /// The machine has been removed from the host's configuration.
+    VmDeleted { name: String },
+    /// Settings of the machine have changed.
+    VmChanged { name: String },
 }
 
 impl fmt::Display for EventKind {
@@ -179,6 +185,9 @@ impl fmt::Display for EventKind {
             Self::ImageReplaced { old, new } => write!(f, "image {old} was replaced by {new}"),
             Self::HostRestarts { generation } => write!(f, "host restarts as generation {generation}"),
             Self::Garbage { reason } => write!(f, "control channel: {reason}"),
+            Self::VmCreated { name } => write!(f, "{name} created"),
+            Self::VmDeleted { name } => write!(f, "{name} deleted"),
+            Self::VmChanged { name } => write!(f, "{name} changed"),
             Self::VmStarted { name } => write!(f, "{name} started"),
             Self::VmStopped { name, reason } => write!(f, "{name} stopped: {reason}"),
             Self::VmPaused { name } => write!(f, "{name} paused"),

@@ -9,7 +9,7 @@ use baton::size::Size;
 use e2e::host::{BOOT_LIMIT, Host};
 use e2e::place::Build;
 use e2e::recipe::{Recipe, tiny};
-use wire::{RefusalCode, ReplyBody, RequestBody, UpdateBy, UploadKind, VmSettings, VmState};
+use wire::{EventKind, RefusalCode, ReplyBody, RequestBody, UpdateBy, UploadKind, VmSettings, VmState};
 
 use super::Rule;
 
@@ -105,6 +105,12 @@ fn guests_come_and_go() -> Result<()> {
     let last = beats.iter().rposition(|beat| *beat == 0).unwrap_or(0);
     ensure!(beats[last..].iter().copied().eq(0..(beats.len() - last) as u64), "b was interrupted: {beats:?}");
     ensure!(host.client()?.vms()?.len() == 1, "a is there again");
+    let name = || named(A);
+    let expected = [EventKind::VmChanged { name: name() }, EventKind::VmDeleted { name: name() }];
+    ensure!(expected.iter().all(|kind| host.seen.events.contains(kind)), "{:?}", host.seen.events);
+    let created = host.seen.events.iter().filter(|kind| **kind == EventKind::VmCreated { name: named(B) }).count();
+    // Once at first, twenty times, and once to stay.
+    ensure!(created == 22, "{created} guests created");
     host.powers_off()
 }
 

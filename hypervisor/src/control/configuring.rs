@@ -8,12 +8,13 @@ use alloc::sync::Arc;
 
 use bundle::{GuestConfig, Manifest, OnPanic, Refused, Settings};
 use units::ByteSize;
-use wire::{FileInfo, MAX_PAGE_BYTES, Refusal, RefusalCode, ReplyBody, VmSettings, page};
+use wire::{EventKind, FileInfo, MAX_PAGE_BYTES, Refusal, RefusalCode, ReplyBody, VmSettings, page};
 
 use super::named::find;
 use crate::arch::memory::FRAMES;
 use crate::arch::percpu;
 use crate::guests::configuration::{self, runs};
+use crate::guests::events::record;
 use crate::guests::guest::Guest;
 use crate::guests::pci::assignments;
 use crate::guests::slots::GUESTS;
@@ -46,6 +47,7 @@ pub fn set(name: &str, settings: &VmSettings) -> Result<ReplyBody, Refusal> {
         put(guest.number, config, Some(&guest));
     }
     configuration::note_change();
+    record(EventKind::VmChanged { name: name.to_string() });
     Ok(ReplyBody::Done)
 }
 
@@ -82,7 +84,7 @@ pub fn delete(name: &str) -> Result<ReplyBody, Refusal> {
     networks::leave(&guest.config.nics);
     sockets::leave(guest.number);
     configuration::note_change();
-    log::info!("guest {name}: deleted");
+    record(EventKind::VmDeleted { name: name.to_string() });
     Ok(ReplyBody::Done)
 }
 
@@ -105,9 +107,10 @@ pub fn create(content: &[u8]) -> Result<ReplyBody, Refusal> {
     let Some(number) = GUESTS.free_number() else { return Err(invalid("too many guests".into(), String::new())) };
     networks::enter(number, &config).map_err(|reason| invalid(reason, String::new()))?;
     sockets::enter(number, &config);
-    log::info!("guest {}: created", config.name);
+    let name = config.name.clone();
     put(number, config, None);
     configuration::note_change();
+    record(EventKind::VmCreated { name });
     Ok(ReplyBody::Done)
 }
 

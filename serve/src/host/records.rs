@@ -166,5 +166,8 @@ pub fn kind(event: &EventKind) -> &'static str {
         EventKind::RequestDenied { .. } => "request-denied",
         EventKind::KeyRevoked { .. } => "key-revoked",
         EventKind::Unknown => "unknown",
+        EventKind::VmCreated { .. } => "vm-created",
+        EventKind::VmDeleted { .. } => "vm-deleted",
+        EventKind::VmChanged { .. } => "vm-changed",
     }
 }

@@ -383,6 +383,10 @@ fn event_kinds() -> Vec<EventKind> {
         EventKind::UpdateStays { generation: 2, reason: "it left no file".to_string() },
         EventKind::RequestDenied { key: Some("ops".to_string()), reason: "a reason".to_string() },
         EventKind::KeyRevoked { key: "ops".to_string(), by: Some("root".to_string()) },
+        EventKind::Unknown,
+        EventKind::VmCreated { name: debian() },
+        EventKind::VmDeleted { name: debian() },
+        EventKind::VmChanged { name: debian() },
     ]
 }
 

@@ -17,8 +17,6 @@ const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocol.cdd
 
 /// The longest list of fields on one line.
 const LINE_BYTES: usize = 90;
-/// The variant that stands for what a reader does not know: none is sent.
-const UNKNOWN: &str = "unknown";
 
 const HEAD: &str = "\
 ; SPDX-License-Identifier: MIT OR Apache-2.0
@@ -112,10 +110,7 @@ fn variant(number: u32, variant: &VariantFormat) -> String {
 fn choice(variants: &BTreeMap<u32, Named<VariantFormat>>) -> String {
     let mut text = String::new();
     for (place, (number, its)) in variants.iter().enumerate() {
-        assert!(
-            place == *number as usize || its.name == UNKNOWN,
-            "the samples lack the variant {place}: {variants:#?}"
-        );
+        assert!(place == *number as usize, "the samples lack the variant {place}: {variants:#?}");
         let lead = if place == 0 { " " } else { "/" };
         let _ = write!(text, "\n  {lead} {} ; {}", variant(*number, &its.value), its.name);
     }
