@@ -13,8 +13,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
 use wire::{
-    Decoder, Frame, FrameError, MAX_FRAME_BYTES, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response,
-    Stream, Subscription, encode,
+    Decoder, Frame, FrameError, MAX_FRAME_BYTES, ReplyBody, Request, RequestBody, Response, Stream, Subscription,
+    encode,
 };
 
 use crate::connection::{self, Address, Line};
@@ -232,10 +232,8 @@ impl Client {
             return Err(self.line.ending().map_or(closed, |reason| anyhow::Error::from(Closed).context(reason)));
         };
         let (streams, responses, damage) = (&mut self.streams, &mut self.responses, &mut self.damage);
-        let lost = &mut self.lost_output;
-        let mut incompatible = None;
-        let mut is_heard = false;
-        self.decoder.push(&buffer[..count], |result| match result {
+        let (lost, mut incompatible, mut is_heard) = (&mut self.lost_output, None, false);
+        self.decoder.push(&buffer[..count], |result| match result.or_else(FrameError::as_refusal) {
             Ok(Frame::Stream(stream)) => {
                 match &stream {
                     Stream::Console { bytes, .. } if streams.len() >= MAX_WAITING => *lost += bytes.len() as u64,
@@ -248,11 +246,6 @@ impl Client {
                 is_heard = true;
             }
             Ok(Frame::Request(_)) => damage.echoes += 1,
-            Err(error @ FrameError::NewResponse { id }) => {
-                let refusal = Refusal { code: RefusalCode::Protocol, reason: error.to_string(), hint: String::new() };
-                responses.push_back(Response { id, result: Err(refusal) });
-                is_heard = true;
-            }
             // A stream that this tool has not subscribed to.
             Err(FrameError::NewMessage) => is_heard = true,
             Err(error @ (FrameError::UnknownVersion { .. } | FrameError::Malformed)) => incompatible = Some(error),

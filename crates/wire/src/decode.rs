@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From bytes on the stream to messages.
 
+use alloc::string::{String, ToString as _};
 use core::fmt;
 
 use serde::Deserialize as _;
@@ -8,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::format::{self, Error, Reader};
 use crate::frame::{CHECKSUM, CHECKSUM_BYTES};
-use crate::{Frame, MAX_FRAME_BYTES, Request, VERSION};
+use crate::{Frame, MAX_FRAME_BYTES, Refusal, RefusalCode, Request, Response, VERSION};
 
 /// The shortest frame, unstuffed: version, one byte of message, checksum.
 const MIN_BODY_BYTES: usize = 1 + 1 + CHECKSUM_BYTES;
@@ -86,6 +87,18 @@ impl fmt::Display for FrameError {
 }
 
 impl core::error::Error for FrameError {}
+
+impl FrameError {
+    /// Returns an answer of a newer release as a refusal, so that its request ends.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn as_refusal(self) -> Result<Frame<'static>, Self> {
+        let Self::NewResponse { id } = self else { return Err(self) };
+        let refusal = Refusal { code: RefusalCode::Protocol, reason: self.to_string(), hint: String::new() };
+        Ok(Frame::Response(Response { id, result: Err(refusal) }))
+    }
+}
 
 /// Finds frames in a stream of bytes, however the stream is cut into pieces.
 ///

@@ -13,8 +13,10 @@
 //! default (`#[serde(default)]`). A variant that it does not know is [`Error::Unknown`], or the variant `Unknown` of
 //! types that have one.
 
-mod read;
+mod deserializer;
+mod reader;
+mod variant;
 mod write;
 
-pub use read::{Error, Reader, read};
+pub use reader::{Error, Reader, read};
 pub use write::{Full, Sink, Writer};

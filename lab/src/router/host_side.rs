@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Messages from the host: answers go to the client that asked, streams to subscribers.
 
-use wire::{Frame, FrameError, Refusal, RefusalCode, Response, Stream};
+use wire::{Frame, FrameError, Response, Stream};
 
 use super::outbox::encoded;
 use super::{ClientId, Router};
@@ -14,16 +14,11 @@ impl Router {
     /// Takes bytes from the host.
     pub fn host_bytes(&mut self, bytes: &[u8]) {
         for &byte in bytes {
-            match self.host_decoder.push_byte(byte) {
+            match self.host_decoder.push_byte(byte).map(|result| result.or_else(FrameError::as_refusal)) {
                 None => {}
                 Some(Ok(Frame::Response(response))) => self.response(response),
                 Some(Ok(Frame::Stream(stream))) => self.stream(stream),
                 Some(Ok(Frame::Request(_))) => self.note("the host sent a request, which only clients may".to_owned()),
-                Some(Err(FrameError::NewResponse { id })) => {
-                    let reason = FrameError::NewResponse { id }.to_string();
-                    let refusal = Refusal { code: RefusalCode::Protocol, reason, hint: String::new() };
-                    self.response(Response { id, result: Err(refusal) });
-                }
                 // A stream that no client of this release has subscribed to.
                 Some(Err(FrameError::NewMessage)) => {}
                 Some(Err(error)) => self.host_error(error),
