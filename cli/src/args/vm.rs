@@ -68,7 +68,7 @@ pub enum VmCommand {
 pub struct VmCreate {
     /// A host.toml with one [[guest]] that describes it; its other sections are passed over
     #[arg(required_unless_present = "kernel")]
-    #[arg(conflicts_with_all = ["name", "kernel", "initrd", "memory", "vcpus", "cmdline"])]
+    #[arg(conflicts_with_all = ["name", "kernel", "initrd", "memory", "vcpus", "cmdline", "networks", "disks"])]
     pub file: Option<PathBuf>,
     /// Its name
     #[arg(long, requires = "kernel")]
@@ -88,6 +88,12 @@ pub struct VmCreate {
     /// Its kernel's command line
     #[arg(long, value_name = "TEXT", requires = "kernel")]
     pub cmdline: Option<String>,
+    /// A network of the host that it gets a device on; give it again for more
+    #[arg(long = "network", value_name = "NAME", requires = "kernel")]
+    pub networks: Vec<String>,
+    /// A disk: the export of the NBD server in a guest of the host; give it again for more
+    #[arg(long = "disk", value_name = "GUEST:EXPORT", requires = "kernel")]
+    pub disks: Vec<String>,
     /// Leave it stopped
     #[arg(long)]
     pub no_start: bool,

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Changes of a running host's configuration: `baton vm create`, `set`, `baton config` and `baton file`.
 
-use anyhow::{Result, bail, ensure};
-use bundle::NetworkConfig;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use bundle::{Manifest, NetworkConfig};
 use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
 use wire::{FileInfo, MAX_PAGE_BYTES, RequestBody, UploadKind, VmSettings};
 
 use super::orders::check_name;
@@ -60,25 +64,62 @@ pub(super) fn create(client: &mut Client, order: &VmCreate) -> Result<u8> {
 
 /// Returns the guest, and the networks that its devices are on.
 fn described(order: &VmCreate, client: &mut Client) -> Result<(Guest, Vec<NetworkConfig>)> {
-    if let Some(path) = &order.file {
-        let Config { mut guests, networks, .. } = Config::load_beside(path, &client.config()?)?;
-        return match (guests.pop(), guests.is_empty()) {
-            (Some(guest), true) => Ok((guest, networks)),
-            (None, _) => bail!("{} describes no guest; add a [[guest]]", path.display()),
-            _ => bail!("{} describes several guests; leave one", path.display()),
-        };
+    let host = client.config()?;
+    let Some(path) = &order.file else { return by_options(order, &host) };
+    let Config { mut guests, networks, .. } = Config::load_beside(path, &host)?;
+    match (guests.pop(), guests.is_empty()) {
+        (Some(guest), true) => Ok((guest, networks)),
+        (None, _) => bail!("{} describes no guest; add a [[guest]]", path.display()),
+        _ => bail!("{} describes several guests; leave one", path.display()),
     }
+}
+
+/// The options of a command as a host.toml has them, so that they are checked as its keys are.
+#[derive(Serialize)]
+struct Options<'o> {
+    name: &'o str,
+    kernel: &'o Path,
+    initrd: Option<&'o Path>,
+    memory: String,
+    vcpus: Option<u32>,
+    cmdline: Option<&'o str>,
+    nic: Vec<Nic<'o>>,
+    disk: Vec<Disk<'o>>,
+}
+
+#[derive(Serialize)]
+struct Nic<'o> {
+    network: &'o str,
+}
+
+#[derive(Serialize)]
+struct Disk<'o> {
+    nbd: &'o str,
+}
+
+fn by_options(order: &VmCreate, host: &Manifest) -> Result<(Guest, Vec<NetworkConfig>)> {
     // The command line demands these together.
     let (Some(name), Some(kernel), Some(memory)) = (&order.name, &order.kernel, order.memory) else {
         bail!("name a host.toml, or --name, --kernel and --memory");
     };
-    let guest = Guest {
-        initrd: order.initrd.clone(),
-        vcpus: order.vcpus.unwrap_or(1),
-        cmdline: order.cmdline.clone().unwrap_or_default(),
-        ..Guest::new(name, kernel.clone(), memory)
+    let options = Options {
+        name,
+        kernel,
+        initrd: order.initrd.as_deref(),
+        memory: format!("{}KiB", memory.bytes >> 10),
+        vcpus: order.vcpus,
+        cmdline: order.cmdline.as_deref(),
+        nic: order.networks.iter().map(|network| Nic { network }).collect(),
+        disk: order.disks.iter().map(|nbd| Disk { nbd }).collect(),
     };
-    Ok((guest, Vec::new()))
+    let text = toml::to_string(&BTreeMap::from([("guest", [options])]))?;
+    // Paths are relative to the present folder.
+    let config = Config::parse_beside(Path::new("host.toml"), &text, host).map_err(|error| {
+        let messages: Vec<_> = error.mistakes.into_iter().map(|mistake| mistake.message).collect();
+        anyhow!(messages.join("\n"))
+    })?;
+    let guest = config.guests.into_iter().next().context("the options describe no guest")?;
+    Ok((guest, config.networks))
 }
 
 /// `baton file`.

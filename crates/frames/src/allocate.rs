@@ -31,6 +31,17 @@ impl Frames<'_> {
         self.allocate_within(bytes, alignment, None)
     }
 
+    /// Allocates for a file that is sent, as [`Frames::allocate`] does: half of what is left to the host stays free.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] with what is left; nothing has changed.
+    pub fn allocate_for_file(&mut self, bytes: u64, alignment: PageSize) -> Result<FrameRange, OutOfMemory> {
+        match self.free.bytes().saturating_sub(self.host_bytes / 2) >= bytes {
+            true => self.allocate(bytes, alignment),
+            false => Err(self.out_of_memory(bytes, alignment, None)),
+        }
+    }
+
     /// Allocates as [`Frames::allocate`] does, but wholly below `limit`: the page where CPUs start lies below
     /// 1 MiB, what a 32-bit device reaches below 4 GiB.
     ///
@@ -152,6 +163,12 @@ impl Frames<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What guests could have: not what is left to the host.
+    pub(crate) fn out_of_memory_for_guests(&self, bytes: u64, alignment: PageSize) -> OutOfMemory {
+        let (error, free_bytes) = (self.out_of_memory(bytes, alignment, None), self.free_for_guests_bytes());
+        OutOfMemory { free_bytes, largest_bytes: error.largest_bytes.min(free_bytes), ..error }
     }
 
     pub(crate) fn out_of_memory(&self, bytes: u64, alignment: PageSize, limit: Option<PhysAddr>) -> OutOfMemory {

@@ -46,6 +46,8 @@ pub struct Frames<'m> {
     pub(crate) scrubbing: Extents<'m>,
     pub(crate) nodes: NodeMap,
     pub(crate) records: Option<&'m Records<'m>>,
+    /// Bytes of free memory that guests leave to the host.
+    pub(crate) host_bytes: u64,
     /// Bytes of the slots, all of which were written to make them.
     slot_bytes: u64,
 }
@@ -65,6 +67,7 @@ impl<'m> Frames<'m> {
             scrubbing: Extents::new(),
             nodes: NodeMap::new(),
             records: None,
+            host_bytes: 0,
             slot_bytes: 0,
         }
     }
@@ -125,6 +128,17 @@ impl<'m> Frames<'m> {
     /// Returns how many bytes have no owner.
     pub fn free_bytes(&self) -> u64 {
         self.free.bytes() + self.huge_free.bytes() + self.scrubbing.bytes()
+    }
+
+    /// Leaves so much free memory to the host whatever guests ask for, and half of it whatever files are sent: without
+    /// memory the host could not go on.
+    pub fn leave_to_host(&mut self, bytes: u64) {
+        self.host_bytes = bytes;
+    }
+
+    /// Returns how many bytes without an owner guests may have.
+    pub fn free_for_guests_bytes(&self) -> u64 {
+        self.free_bytes() - self.free.bytes().min(self.host_bytes)
     }
 
     /// Returns how many bytes were added in all.

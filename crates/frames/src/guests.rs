@@ -116,13 +116,14 @@ impl<'m> Frames<'m> {
         let mut refused = [None, None];
         loop {
             let set_aside = self.best_place(&self.huge_free, bytes, alignment, node, refused[0]);
-            let other = self.best_place(&self.free, bytes, alignment, node, refused[1]);
+            let is_spare = self.free.bytes().saturating_sub(self.host_bytes) >= bytes;
+            let other = is_spare.then(|| self.best_place(&self.free, bytes, alignment, node, refused[1])).flatten();
             let nearer =
                 |place: &Place, other: Option<Place>| other.is_none_or(|other| place.distance <= other.distance);
             let (place, kind) = match (set_aside, other) {
                 (Some(place), other) if nearer(&place, other) => (place, 0),
                 (_, Some(place)) => (place, 1),
-                _ => return Err(self.out_of_memory(bytes, alignment, None)),
+                _ => return Err(self.out_of_memory_for_guests(bytes, alignment)),
             };
             match self.give_to_guest(place.range, kind == 0) {
                 Some(frames) => return Ok(frames),

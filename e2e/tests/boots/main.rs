@@ -69,6 +69,7 @@ mod stress;
 mod timeline;
 mod tool;
 mod transfers;
+mod twenty;
 mod update;
 mod virtio;
 mod vmx;
@@ -281,6 +282,7 @@ fn long_tests() -> Vec<Trial> {
         ("guest_control", if Kernel::V6_12.drivers().is_ok() { guest_control::LONG_RULES } else { &[] }),
         ("disk_boot", if has_disks() { disk_boot::LONG_RULES } else { &[] }),
         ("service_guest", if has_disks() { service_guest::LONG_RULES } else { &[] }),
+        ("many_guests", if has_disks() { twenty::LONG_RULES } else { &[] }),
         ("whole_path", if whole_path::is_possible() { whole_path::LONG_RULES } else { &[] }),
         ("disks", if has_disks() { disks::LONG_RULES } else { &[] }),
         ("virtio", if Kernel::V6_12.drivers().is_ok() { virtio::LONG_RULES } else { &[] }),

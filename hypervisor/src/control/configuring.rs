@@ -96,7 +96,7 @@ pub fn create(content: &[u8]) -> Result<ReplyBody, Refusal> {
     let addition =
         Manifest::addition_from_content(content).map_err(|problem| refusal("", &Refused::Problem(problem)))?;
     let config = configuration::manifest().add(addition).map_err(|refused| refusal("", &refused))?;
-    let free = FRAMES.lock().free_bytes();
+    let free = FRAMES.lock().free_for_guests_bytes();
     if config.memory_bytes > free {
         let (name, wanted, free) = (&config.name, ByteSize(config.memory_bytes), ByteSize(free));
         let reason = format!("guest '{name}' needs {wanted} of memory, and the host has {free}");

@@ -199,7 +199,9 @@ impl Iommus {
     }
 
     fn add_memory(&mut self) -> Result<(), String> {
-        let piece = FRAMES.lock().allocate(PIECE_BYTES, PageSize::Mib2).map_err(|error| error.to_string())?;
+        let piece = FRAMES.lock().allocate(PIECE_BYTES, PageSize::Mib2);
+        // Not while the ledger is locked: the reason is allocated.
+        let piece = piece.map_err(|error| error.to_string())?;
         self.store.add(piece.leak()).map_err(|problem| problem.to_string())
     }
 

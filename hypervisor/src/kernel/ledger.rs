@@ -36,6 +36,10 @@ const RSDP_BYTES: u64 = 36;
 
 /// Memory that is not set aside for guests, however many huge frames are wanted: the host, its tables, the next image.
 const HOST_BYTES: u64 = 64 * MIB;
+/// The part of all memory, and its bounds, that guests leave to the host while it runs: for heap and tables, for files
+/// that are sent, for the next image.
+const HOST_PART: u64 = 64;
+const LEAST_HOST_BYTES: u64 = 4 * MIB;
 
 /// The record of the image before, unless a loader started this one.
 type Before<'a> = Option<&'a Record<'static>>;
@@ -162,6 +166,7 @@ pub fn furnish(info: &BootInfo, options: &Options, tables: &Tables, is_update: b
     let _span = timeline::span(Name::FrameRecords, 0);
     let start = cpu::tsc();
     set_nodes(info, tables);
+    leave_to_host();
     for (size, wanted) in [(PageSize::Gib1, options.huge_frames.gib1), (PageSize::Mib2, options.huge_frames.mib2)] {
         if wanted > 0 {
             set_aside(size, u64::from(wanted));
@@ -171,6 +176,12 @@ pub fn furnish(info: &BootInfo, options: &Options, tables: &Tables, is_update: b
     let written = FRAMES.lock().written_bytes();
     let ticks = cpu::tsc() - start;
     log::debug!("{:?}, hvo {}: {written} bytes in {ticks} cycles at boot", options.frames, options.hvo);
+}
+
+fn leave_to_host() {
+    let mut frames = FRAMES.lock();
+    let bytes = (frames.total_bytes() / HOST_PART).clamp(LEAST_HOST_BYTES, HOST_BYTES);
+    frames.leave_to_host(bytes);
 }
 
 fn set_nodes(info: &BootInfo, tables: &Tables) {

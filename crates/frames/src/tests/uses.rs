@@ -107,6 +107,40 @@ fn huge_frames_that_guests_have_kept_count_as_set_aside_and_no_more_than_wanted(
 }
 
 #[test]
+fn guests_and_files_leave_memory_to_the_host() {
+    let mut frames = ledger();
+    frames.add_free(range(4 * MIB, 64 * MIB)).unwrap();
+    frames.leave_to_host(8 * MIB);
+    assert_eq!(frames.free_for_guests_bytes(), 52 * MIB);
+    let refused = frames.allocate_for_guest(54 * MIB, PageSize::Mib2, None).unwrap_err();
+    assert_eq!((refused.free_bytes, refused.largest_bytes), (52 * MIB, 52 * MIB), "{refused}");
+    let guest = frames.allocate_for_guest(52 * MIB, PageSize::Mib2, None).unwrap().range.leak();
+    assert_eq!((frames.free_for_guests_bytes(), frames.free_bytes()), (0, 8 * MIB));
+    assert!(frames.allocate_for_guest(4096, PageSize::Kib4, None).is_err());
+    assert!(frames.allocate_for_file(4 * MIB + 4096, PageSize::Kib4).is_err());
+    let file = frames.allocate_for_file(4 * MIB, PageSize::Kib4).unwrap();
+    assert!(frames.allocate_for_file(4096, PageSize::Kib4).is_err());
+    let own = frames.allocate(4 * MIB, PageSize::Kib4).expect("the host has the rest");
+    for range in [file, own] {
+        frames.free(range).unwrap();
+    }
+    frames.free_from_guest(FrameRange::adopt(guest).expect("whole frames")).unwrap();
+    assert_eq!(frames.free_for_guests_bytes(), 52 * MIB);
+}
+
+#[test]
+fn what_is_set_aside_for_guests_is_theirs_to_the_last_frame() {
+    let mut frames = ledger();
+    frames.add_free(range(4 * MIB, 64 * MIB)).unwrap();
+    frames.set_aside(PageSize::Mib2, 8, 8 * MIB).unwrap();
+    let rest = frames.free_bytes() - 16 * MIB;
+    frames.leave_to_host(rest);
+    assert_eq!(frames.free_for_guests_bytes(), 16 * MIB);
+    assert!(frames.allocate_for_guest(16 * MIB, PageSize::Mib2, None).is_ok());
+    assert!(frames.allocate_for_guest(2 * MIB, PageSize::Mib2, None).is_err());
+}
+
+#[test]
 fn a_guest_gets_clean_memory_where_there_is_some_and_clears_the_rest() {
     let mut frames = ledger();
     frames.add_free(range(4 * MIB, 64 * MIB)).unwrap();

@@ -17,6 +17,8 @@ pub fn keep(policy: FramePolicy, is_hvo: bool, is_update: bool) {
     if policy == FramePolicy::Extents {
         return;
     }
+    // Nothing is allocated while the ledger is locked.
+    let place = Box::<Records<'static>>::new_uninit();
     let mut frames = FRAMES.lock();
     let mut zones = ArrayVec::new();
     for (range, node) in stretches(&frames) {
@@ -26,7 +28,7 @@ pub fn keep(policy: FramePolicy, is_hvo: bool, is_update: bool) {
         }
     }
     let tails = if is_hvo { Tails::Omit } else { Tails::Write };
-    let records: &'static Records<'static> = Box::leak(Box::new(Records::new(zones, tails)));
+    let records: &'static Records<'static> = Box::leak(Box::write(place, Records::new(zones, tails)));
     frames.keep_records(records);
     match policy {
         // After an update guests run already: what the baseline would have them wait for is done beside them.

@@ -27,7 +27,7 @@ use super::source::Source;
 use super::staged_image::{Hashed, StagedImage, Trusted};
 use crate::arch::address::BOOT_MAPPED_BYTES;
 use crate::arch::boot;
-use crate::arch::heap::HEAP_BYTES;
+use crate::arch::heap;
 use crate::arch::memory::{self, OwnedFrames};
 use crate::arch::switch_pages::SwitchPages;
 use crate::guests::instance::Instance;
@@ -37,6 +37,9 @@ use crate::kernel::cpus::{self, Member};
 use crate::kernel::inherited::{self, ChannelState};
 use crate::kernel::ledger::retired;
 use crate::lifecycle::update::hand_over_state::HandOverState;
+
+/// What the next image's heap may need beyond this one's.
+const HEAP_ROOM_BYTES: u64 = 1 << 20;
 
 /// There is no memory for copies of the images' files.
 pub const NO_ROOM_FOR_FILES: StageError = StageError::OutOfMemory("the image's file");
@@ -144,7 +147,8 @@ impl stage::Stager for Stager {
     fn allocate_staging_memory(&mut self) -> Result<OwnedFrames, StageError> {
         let vcpus = GUESTS.all().map(|guest| u64::from(guest.config.vcpus)).sum();
         let cpus = self.members.len() as u64;
-        let needs = Needs { heap_bytes: HEAP_BYTES, cpus, guests: GUESTS.all().count() as u64, vcpus };
+        let needs =
+            Needs { heap_bytes: heap::bytes() + HEAP_ROOM_BYTES, cpus, guests: GUESTS.all().count() as u64, vcpus };
         allocate(needs.staging_bytes(), PageSize::Mib2, "the new image's own data")
     }
 

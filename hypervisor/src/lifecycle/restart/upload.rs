@@ -42,7 +42,7 @@ impl Upload {
         if bytes == 0 {
             return Err(refusal(RefusalCode::Invalid, "the file is empty".into(), "send a bundle or an image"));
         }
-        let frames = FRAMES.lock().allocate(bytes, PageSize::Kib4);
+        let frames = FRAMES.lock().allocate_for_file(bytes, PageSize::Kib4);
         // The lock is free again: how much there is will be reported.
         let frames = frames.map_err(|_| too_large(bytes))?;
         let patience = timer::us_to_ticks(PATIENCE_US);

@@ -131,8 +131,9 @@ impl HandOverState {
         tail: u64,
     ) -> Result<&Block, String> {
         let bytes = (HEAD_BYTES as u64 + tail).next_multiple_of(PAGE_BYTES);
-        let frames =
-            FRAMES.lock().allocate(bytes, PageSize::Kib4).map_err(|error| format!("the guests' state: {error}"))?;
+        let frames = FRAMES.lock().allocate(bytes, PageSize::Kib4);
+        // Not while the ledger is locked: the reason is allocated.
+        let frames = frames.map_err(|error| format!("the guests' state: {error}"))?;
         let mut frames = OwnedFrames::new(frames);
         frames.bytes_mut().fill(0);
         let place = BlockPlace {
