@@ -165,7 +165,7 @@ impl Frames<'_> {
         Ok(())
     }
 
-    /// What guests could have: not what is left to the host.
+    /// The memory that guests could have: without what is left to the host.
     pub(crate) fn out_of_memory_for_guests(&self, bytes: u64, alignment: PageSize) -> OutOfMemory {
         let (error, free_bytes) = (self.out_of_memory(bytes, alignment, None), self.free_for_guests_bytes());
         OutOfMemory { free_bytes, largest_bytes: error.largest_bytes.min(free_bytes), ..error }

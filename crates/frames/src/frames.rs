@@ -130,15 +130,10 @@ impl<'m> Frames<'m> {
         self.free.bytes() + self.huge_free.bytes() + self.scrubbing.bytes()
     }
 
-    /// Leaves so much free memory to the host whatever guests ask for, and half of it whatever files are sent: without
-    /// memory the host could not go on.
+    /// Leaves so much free memory below 4 GiB to the host whatever guests ask for, and half as much free memory
+    /// whatever files are sent: without memory the host could not go on, and the next image lies below 4 GiB.
     pub fn leave_to_host(&mut self, bytes: u64) {
         self.host_bytes = bytes;
-    }
-
-    /// Returns how many bytes without an owner guests may have.
-    pub fn free_for_guests_bytes(&self) -> u64 {
-        self.free_bytes() - self.free.bytes().min(self.host_bytes)
     }
 
     /// Returns how many bytes were added in all.

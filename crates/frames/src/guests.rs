@@ -115,9 +115,8 @@ impl<'m> Frames<'m> {
     ) -> Result<GuestFrames, OutOfMemory> {
         let mut refused = [None, None];
         loop {
-            let set_aside = self.best_place(&self.huge_free, bytes, alignment, node, refused[0]);
-            let is_spare = self.free.bytes().saturating_sub(self.host_bytes) >= bytes;
-            let other = is_spare.then(|| self.best_place(&self.free, bytes, alignment, node, refused[1])).flatten();
+            let set_aside = self.best_place(&self.huge_free, LOW_MEMORY_END, bytes, alignment, node, refused[0]);
+            let other = self.best_other_place(bytes, alignment, node, refused[1]);
             let nearer =
                 |place: &Place, other: Option<Place>| other.is_none_or(|other| place.distance <= other.distance);
             let (place, kind) = match (set_aside, other) {
@@ -132,16 +131,46 @@ impl<'m> Frames<'m> {
         }
     }
 
-    /// Returns the best place for a guest in a set, after those that were refused.
-    fn best_place(
+    /// Returns the best place for a guest in memory that is not set aside, after those that were refused. Memory that
+    /// 32 bits reach is last of those as near, and some of it is left to the host.
+    fn best_other_place(
         &self,
-        set: &Extents<'m>,
         bytes: u64,
         alignment: PageSize,
         node: Option<Node>,
         refused: Option<Place>,
     ) -> Option<Place> {
-        let all = PhysRange::new(LOW_MEMORY_END, PhysAddr(u64::MAX))?;
+        let best = |from| self.best_place(&self.free, from, bytes, alignment, node, refused);
+        let is_spare = self.scarce_bytes().saturating_sub(self.host_bytes) >= bytes;
+        let (high, low) = (best(SCARCE_MEMORY_END), is_spare.then(|| best(LOW_MEMORY_END)).flatten());
+        match (high, low) {
+            (Some(high), Some(low)) => Some(if low.distance < high.distance { low } else { high }),
+            (high, low) => high.or(low),
+        }
+    }
+
+    /// Returns the bytes of memory without an owner that 32 bits reach.
+    fn scarce_bytes(&self) -> u64 {
+        let scarce = PhysRange::new(PhysAddr(0), SCARCE_MEMORY_END).unwrap_or_default();
+        self.free.iter().filter_map(|extent| extent.intersection(scarce)).map(PhysRange::bytes).sum()
+    }
+
+    /// Returns how many bytes without an owner guests may have.
+    pub fn free_for_guests_bytes(&self) -> u64 {
+        self.free_bytes() - self.scarce_bytes().min(self.host_bytes)
+    }
+
+    /// Returns the best place for a guest in a set, from this address on, after those that were refused.
+    fn best_place(
+        &self,
+        set: &Extents<'m>,
+        from: PhysAddr,
+        bytes: u64,
+        alignment: PageSize,
+        node: Option<Node>,
+        refused: Option<Place>,
+    ) -> Option<Place> {
+        let all = PhysRange::new(from, PhysAddr(u64::MAX))?;
         let nodes = self.nodes.ranges().iter().map(|known| known.range);
         let mut best: Option<Place> = None;
         for window in nodes.chain(self.clean.iter()).chain([all]).filter_map(|window| window.intersection(all)) {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use baton::config::Guest;
-use bundle::limits;
+use baton::size::Size;
+use bundle::{SmbiosConfig, limits};
 use e2e::host::Host;
 use e2e::recipe::{Recipe, tiny};
 use wire::{RequestBody, VmState};
@@ -13,13 +14,20 @@ use wire::{RequestBody, VmState};
 use super::Rule;
 use super::update::update;
 
-pub const RULES: &[Rule] = &[("one_guest_too_many_is_refused_with_the_limit", one_guest_too_many_is_refused)];
+pub const RULES: &[Rule] = &[
+    ("one_guest_too_many_is_refused_with_the_limit", one_guest_too_many_is_refused),
+    ("the_heap_grows_with_what_guests_have_across_updates", the_heap_grows),
+    ("guests_leave_memory_to_the_host", guests_leave_memory),
+];
 
 pub const LONG_RULES: &[Rule] = &[
     ("sixty_four_guests_start_fresh_and_go_on_over_an_update", sixty_four_guests),
     ("what_a_cpu_does_not_hold_fails_alone_and_is_named", a_cpu_that_is_full_is_named),
 ];
 
+const RUNNING: &str = "running";
+/// More than the host has of its own with a heap of its first size.
+const HEAP_GROWN_BYTES: u64 = 8 << 20;
 /// Sixty-four guests that take turns on eight CPUs of an emulator's one thread.
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -43,6 +51,52 @@ fn one_guest_too_many_is_refused() -> Result<()> {
     let error = format!("{:#}", crowded(limits::GUESTS + 1)?.bundle().err().unwrap_or_else(|| anyhow::anyhow!("none")));
     ensure!(error.contains(&format!("more than {} guests", limits::GUESTS)), "{error}");
     Ok(())
+}
+
+/// The host keeps more of these guests, which do not run, than its heap holds at first.
+fn the_heap_grows() -> Result<()> {
+    let smbios = SmbiosConfig::new(None, None, ["s".repeat(limits::OEM_STRING_BYTES).as_str(); 2]);
+    let cmdline = "c".repeat(limits::CMDLINE_BYTES);
+    let recipe = (1..limits::GUESTS).try_fold(Recipe::new().cpus(2).beating(RUNNING)?, |recipe, at| {
+        let (smbios, cmdline) = (smbios.clone(), cmdline.clone());
+        anyhow::Ok(recipe.guest(Guest { autostart: false, smbios, cmdline, ..tiny(&name(at), "keeper", "")? }))
+    })?;
+    let mut host = recipe.start()?;
+    for generation in 2..4 {
+        host.beats(RUNNING, 3)?;
+        host.client()?.config()?;
+        host.update_to(generation)?;
+    }
+    host.beats(RUNNING, 3)?;
+    let info = host.client()?.info()?;
+    ensure!(info.host_overhead_bytes > HEAP_GROWN_BYTES, "{info:?}");
+    host.powers_off()
+}
+
+/// The last guest does not fit, though there is memory; the host and the others go on, and the host is updated.
+fn guests_leave_memory() -> Result<()> {
+    /// In MiB: what they leave is less than the smallest of them, and what is the host's.
+    const SIZES: [u64; 20] = [32, 32, 32, 32, 32, 32, 32, 32, 32, 32, 16, 16, 8, 8, 2, 2, 2, 2, 2, 2];
+    let guest = |name: &str, mebibytes| -> Result<Guest> {
+        Ok(Guest { memory: Size::mebibytes(mebibytes), ..tiny(name, "keeper", "do=beat every=10")? })
+    };
+    let recipe = Recipe { memory: Size::mebibytes(512), ..Recipe::new().cpus(2) }.guest(guest(RUNNING, 128)?);
+    let recipe = SIZES
+        .into_iter()
+        .enumerate()
+        .try_fold(recipe, |recipe, (at, mebibytes)| anyhow::Ok(recipe.guest(guest(&name(at), mebibytes)?)))?;
+    let mut host = recipe.start()?;
+    host.logs(&["the host has", "in one piece"])?;
+    host.beats(RUNNING, 3)?;
+    while host.client()?.vms()?.iter().any(|vm| matches!(vm.state, VmState::Loading)) {
+        host.wait_a_moment()?;
+    }
+    let (info, vms) = (host.client()?.info()?, host.client()?.vms()?);
+    ensure!(vms.iter().any(|vm| vm.state == VmState::Failed), "all have fitted: {info:?}");
+    // 1/64 of all memory, and what a piece of 2 MiB does not fit into.
+    ensure!((6 << 20..24 << 20).contains(&info.memory_free_bytes), "{info:?}");
+    host.beats(RUNNING, 3)?;
+    host.powers_off()
 }
 
 fn sixty_four_guests() -> Result<()> {

@@ -12,7 +12,7 @@ use e2e::place::{Emulator, built};
 use e2e::recipe::{Recipe, folder, tiny};
 use e2e::tool::Operator;
 use lab::Ending;
-use wire::{EventKind, LogRecord, RefusalCode, ReplyBody, RequestBody, RestartReport, VmState};
+use wire::{EventKind, LogRecord, RefusalCode, ReplyBody, RequestBody, RestartReport, UploadKind, VmState};
 
 use super::Rule;
 
@@ -315,8 +315,8 @@ fn a_restart_with_a_bad_image_is_refused() -> Result<()> {
     Ok(())
 }
 
-/// Guests of 2 MiB take every piece of memory that an image could lie in, until one finds none. Lazy probing would take
-/// a table for PCI's memory meanwhile.
+/// Guests of 2 MiB take all memory but what they leave to the host, and a file that is sent all that it may. Lazy
+/// probing would take a table for PCI's memory meanwhile.
 fn a_restart_without_memory_is_refused() -> Result<()> {
     let small = |number| {
         let guest = tiny(&format!("small-{number}"), "keeper", "do=wait")?;
@@ -331,8 +331,15 @@ fn a_restart_without_memory_is_refused() -> Result<()> {
         host.wait_a_moment()?;
     }
     let free = host.client()?.info()?.memory_free_bytes;
+    // 2 MiB are left to the host.
+    let bytes = free - (2 << 20);
+    let upload = |bytes| RequestBody::UploadBegin { kind: UploadKind::File, bytes, sha256: [1; 32] };
+    let refusal = host.refusal(upload(bytes + 4096))?;
+    ensure!(refusal.code == RefusalCode::Exhausted, "{refusal:?}");
+    ensure!(matches!(host.client()?.request(upload(bytes))?, ReplyBody::Received { .. }), "the file is refused");
     let refusal = host.refusal(RequestBody::Restart)?;
     ensure!(refusal.code == RefusalCode::Exhausted && refusal.reason.contains("the new image"), "{refusal:?}");
+    // The restart has dropped the file.
     let after = host.client()?.info()?.memory_free_bytes;
     ensure!(after == free, "{free} bytes were free, now {after} are:\n{}", host.seen);
     host.powers_off()

@@ -30,8 +30,8 @@ const SERVER: &str = "server";
 /// The most memory of the host for a guest's devices.
 const DEVICES_BYTES: u64 = 1 << 20;
 /// They share one thread of the emulator: each is to do little.
-const LIMITS: DiskLimits = DiskLimits { requests_per_s: Some(8), bytes_per_s: None };
-const NIC_RATE: u64 = 32 << 10;
+const LIMITS: DiskLimits = DiskLimits { requests_per_s: Some(2), bytes_per_s: None };
+const NIC_RATE: u64 = 8 << 10;
 const MEMORY: Size = Size::mebibytes(112);
 /// Twenty-two Linuxes boot on one thread of the emulator, on a machine that does other work as well.
 const LIMIT: Duration = Duration::from_secs(900);
@@ -86,7 +86,7 @@ fn start(folder: &Path, has_devices: bool) -> Result<Host> {
         Ok(Guest { memory: MEMORY, ..stock::guest(folder, name, Kernel::Default, drivers, tasks)? })
     };
     let lan = NetworkConfig { name: "lan".to_owned(), mtu: 1500 };
-    let recipe = Recipe::new().cpus(2).memory_mib(3584).with_devices(Iommu::Amd, vec![disk(folder)?]);
+    let recipe = Recipe::new().concurrent().cpus(2).memory_mib(3584).with_devices(Iommu::Amd, vec![disk(folder)?]);
     let server = Guest { nics: vec![nic(1)], ..guest(SERVER, &["virtio_pci", "virtio_net"], "serve:10.9.0.1:7")? };
     let mut recipe = Recipe { networks: vec![lan], ..recipe.guest(storage(folder)?).guest(server) };
     for number in 0..GUESTS {

@@ -129,6 +129,21 @@ fn guests_and_files_leave_memory_to_the_host() {
 }
 
 #[test]
+fn guests_leave_memory_below_4_gib_to_the_host_and_take_other_memory_first() {
+    let mut frames = ledger();
+    frames.add_free(range(4 * MIB, GIB)).unwrap();
+    frames.add_free(range(4 * GIB, 5 * GIB)).unwrap();
+    frames.leave_to_host(64 * MIB);
+    let first = frames.allocate_for_guest(512 * MIB, PageSize::Mib2, None).unwrap().range.leak();
+    let second = frames.allocate_for_guest(512 * MIB, PageSize::Mib2, None).unwrap().range.leak();
+    assert!(first.start().0 >= 4 * GIB && second.start().0 >= 4 * GIB);
+    assert!(frames.allocate_for_guest(GIB - 66 * MIB, PageSize::Mib2, None).is_err());
+    let third = frames.allocate_for_guest(GIB - 68 * MIB, PageSize::Mib2, None).unwrap().range.leak();
+    assert!(third.end().0 <= GIB);
+    assert!(frames.allocate_below(62 * MIB, PageSize::Mib2, PhysAddr(4 * GIB)).is_ok(), "the next image has room");
+}
+
+#[test]
 fn what_is_set_aside_for_guests_is_theirs_to_the_last_frame() {
     let mut frames = ledger();
     frames.add_free(range(4 * MIB, 64 * MIB)).unwrap();

@@ -38,7 +38,7 @@ use crate::kernel::inherited::{self, ChannelState};
 use crate::kernel::ledger::retired;
 use crate::lifecycle::update::hand_over_state::HandOverState;
 
-/// What the next image's heap may need beyond this one's.
+/// Bytes that the next image's heap may need beyond this one's.
 const HEAP_ROOM_BYTES: u64 = 1 << 20;
 
 /// There is no memory for copies of the images' files.
