@@ -232,8 +232,8 @@ impl fmt::Display for Address {
             Self::Tty { device, baud } => write!(f, "tty:{},{baud}", device.display()),
             Self::Tcp { host, port } => write!(f, "tcp:{}:{port}", bracketed(host)),
             Self::Serve { path, name } => {
-                write!(f, "serve:{}", path.display())?;
-                name.as_ref().map_or(Ok(()), |name| write!(f, ",{name}"))
+                // The last comma is before the name, even where there is none.
+                write!(f, "serve:{},{}", path.display(), name.as_deref().unwrap_or_default())
             }
             Self::Https { host, port, name, .. } => {
                 write!(f, "https://{}:{port}", bracketed(host))?;

@@ -21,7 +21,8 @@ fn an_address_has_a_scheme_and_the_parts_that_the_scheme_takes() {
     assert_eq!(parsed("tty:/dev/ttyUSB0,9600"), Address::Tty { device: "/dev/ttyUSB0".into(), baud: 9600 });
     assert_eq!(parsed("tcp:[fe80::1%eth0]:7001"), Address::Tcp { host: "fe80::1%eth0".to_owned(), port: 7001 });
     for (text, name) in [("serve:/run/a,b.sock,rack1", Some("rack1")), ("serve:/run/a,b.sock,", None)] {
-        assert_eq!(parsed(text), Address::Serve { path: "/run/a,b.sock".into(), name: name.map(str::to_owned) });
+        let address = Address::Serve { path: "/run/a,b.sock".into(), name: name.map(str::to_owned) };
+        assert_eq!((parsed(text), address.to_string()), (address.clone(), text.to_owned()));
     }
     for (text, name) in [("https://a.example:9464/rack1", Some("rack1")), ("https:a.example:9464", None)] {
         let (host, name, identity) = ("a.example".to_owned(), name.map(str::to_owned), Identity::default());
