@@ -80,7 +80,14 @@ impl Sockets {
 
     /// Returns all guests with their identifiers, once those are assigned: the file's, then the host's.
     pub fn all<'a>(&'a self, configs: &'a [Option<VsockConfig>]) -> impl Iterator<Item = (&'a str, Option<u32>)> {
-        let cids = configs.iter().map(|config| config.as_ref().map(|config| config.cid));
+        self.with(configs.iter().map(|config| config.as_ref().map(|config| config.cid)))
+    }
+
+    /// The same with the identifiers of the file's guests.
+    fn with<'a>(
+        &'a self,
+        cids: impl Iterator<Item = Option<u32>> + 'a,
+    ) -> impl Iterator<Item = (&'a str, Option<u32>)> {
         let own = self.guests.iter().map(|(owner, _)| owner.as_str()).zip(cids);
         own.chain(self.others.iter().map(|(owner, cid)| (owner.as_str(), *cid)))
     }
@@ -96,11 +103,9 @@ impl Sockets {
         let complain = |message: String| {
             root.complain(Some(root.place_of(name, at)), format_args!("guest {owner:?}: vsock: peers: {message}"));
         };
-        let own = self.guests.iter().map(|(owner, _)| owner.as_str()).zip(cids.iter().copied());
-        let mut all = own.chain(self.others.iter().map(|(owner, cid)| (owner.as_str(), *cid)));
-        let Some((_, cid)) = all.find(|(other, _)| *other == name) else {
-            let names = self.guests.iter().map(|(name, _)| name).chain(self.others.iter().map(|(name, _)| name));
-            let suggestion = did_you_mean(name, names.map(String::as_str));
+        let all = || self.with(cids.iter().copied());
+        let Some((_, cid)) = all().find(|(other, _)| *other == name) else {
+            let suggestion = did_you_mean(name, all().map(|(name, _)| name));
             let hint = if suggestion.is_empty() { "; add a [[guest]] with this name" } else { suggestion.as_str() };
             complain(format!("there is no guest {name:?}{hint}"));
             return None;

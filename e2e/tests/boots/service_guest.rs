@@ -100,15 +100,20 @@ while :; do
 done
 "#;
 
-/// The guest that has disk and card.
-fn services(folder: &Path) -> Result<Guest> {
+/// A guest with the files of the service in `folder`, which controls the host.
+pub(super) fn with_service(folder: &Path, name: &str, drivers: &[&str], script: &str) -> Result<Guest> {
     let names = ["access.toml", "ca.pem", "localhost.pem", "localhost.key"];
     let paths = names.map(|name| folder.join(name));
     let files: Vec<(&str, &Path)> = names.into_iter().zip(paths.iter().map(PathBuf::as_path)).collect();
-    let mut guest = guest_tool::guest(folder, SERVICES, DRIVERS, SERVE, &files)?;
-    guest.modules.insert(0, built("guests/nbdkit.cpio")?);
+    let guest = guest_tool::guest(folder, name, drivers, script, &files)?;
     let control = Some(GuestControl { role: ControlRole::Update, rights: ControlRights::default() });
-    guest.vsock = Some(VsockConfig { cid: SERVICES_CID, peers: Vec::new(), control });
+    Ok(Guest { vsock: Some(VsockConfig { cid: SERVICES_CID, peers: Vec::new(), control }), ..guest })
+}
+
+/// The guest that has disk and card.
+fn services(folder: &Path) -> Result<Guest> {
+    let mut guest = with_service(folder, SERVICES, DRIVERS, SERVE)?;
+    guest.modules.insert(0, built("guests/nbdkit.cpio")?);
     guest.nics = vec![nic(1)];
     let function = |selector: &str| AssignedConfig { selector: selector.to_owned(), ..AssignedConfig::default() };
     guest.functions = vec![function("1b36:0010"), function("1af4:1041")];

@@ -16,8 +16,7 @@ use baton::config::{Backend, Device, Guest, Iommu, Model, Network};
 use baton::connection::Identity;
 use baton::image::iso;
 use baton::paths::workspace;
-use bundle::{AssignedConfig, ControlRights, ControlRole, GuestControl, VsockConfig};
-use e2e::guest_tool;
+use bundle::AssignedConfig;
 use e2e::host::{BOOT_LIMIT, Host};
 use e2e::place::{Kernel, built, has_grub};
 use e2e::recipe::{Recipe, folder};
@@ -27,6 +26,7 @@ use serde_json::Value;
 
 use super::Rule;
 use super::serve::write_certificates;
+use super::service_guest::with_service;
 
 mod proxy;
 
@@ -51,15 +51,10 @@ echo "services: ready"
 exec sh
 "#;
 
+/// The guest that has the card, and the service.
 fn services(folder: &Path) -> Result<Guest> {
-    let names = ["access.toml", "ca.pem", "localhost.pem", "localhost.key"];
-    let paths = names.map(|name| folder.join(name));
-    let files: Vec<(&str, &Path)> = names.into_iter().zip(paths.iter().map(PathBuf::as_path)).collect();
-    let mut guest = guest_tool::guest(folder, SERVICES, DRIVERS, SERVE, &files)?;
-    let control = Some(GuestControl { role: ControlRole::Update, rights: ControlRights::default() });
-    guest.vsock = Some(VsockConfig { cid: 5, peers: Vec::new(), control });
-    guest.functions = vec![AssignedConfig { selector: "1af4:1041".to_owned(), ..AssignedConfig::default() }];
-    Ok(guest)
+    let functions = vec![AssignedConfig { selector: "1af4:1041".to_owned(), ..AssignedConfig::default() }];
+    Ok(Guest { functions, ..with_service(folder, SERVICES, DRIVERS, SERVE)? })
 }
 
 /// The machine starts from the disc; its only way out is the card.

@@ -70,6 +70,15 @@ impl<'s> Writer<'s> {
 
 type Done = Result<(), Full>;
 
+/// Methods for numbers that are written as wider ones: CBOR takes the shortest form.
+macro_rules! widened {
+    ($($method:ident $number:ident $wider:ident),*) => {$(
+        fn $method(self, value: $number) -> Done {
+            self.$wider(value.into())
+        }
+    )*};
+}
+
 impl ser::Serializer for &mut Writer<'_> {
     type Ok = ();
     type Error = Full;
@@ -85,33 +94,18 @@ impl ser::Serializer for &mut Writer<'_> {
         Ok(self.0.bool(value).map(drop)?)
     }
 
-    fn serialize_i8(self, value: i8) -> Done {
-        self.serialize_i64(value.into())
-    }
-
-    fn serialize_i16(self, value: i16) -> Done {
-        self.serialize_i64(value.into())
-    }
-
-    fn serialize_i32(self, value: i32) -> Done {
-        self.serialize_i64(value.into())
-    }
-
     fn serialize_i64(self, value: i64) -> Done {
         Ok(self.0.i64(value).map(drop)?)
     }
 
-    fn serialize_u8(self, value: u8) -> Done {
-        self.serialize_u64(value.into())
-    }
-
-    fn serialize_u16(self, value: u16) -> Done {
-        self.serialize_u64(value.into())
-    }
-
-    fn serialize_u32(self, value: u32) -> Done {
-        self.serialize_u64(value.into())
-    }
+    widened!(
+        serialize_i8 i8 serialize_i64,
+        serialize_i16 i16 serialize_i64,
+        serialize_i32 i32 serialize_i64,
+        serialize_u8 u8 serialize_u64,
+        serialize_u16 u16 serialize_u64,
+        serialize_u32 u32 serialize_u64
+    );
 
     fn serialize_u64(self, value: u64) -> Done {
         Ok(self.0.u64(value).map(drop)?)
@@ -216,32 +210,14 @@ impl ser::Serializer for &mut Writer<'_> {
     }
 }
 
-/// Implements a trait of serde's for parts that follow each other.
+/// Implements a trait of serde's for parts that follow each other. The name of one that has a name is not written.
 macro_rules! parts {
-    ($($trait:ident $method:ident),*) => {$(
+    ($($trait:ident $method:ident $($name:ty)?),*) => {$(
         impl ser::$trait for &mut Writer<'_> {
             type Ok = ();
             type Error = Full;
 
-            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Done {
-                value.serialize(&mut **self)
-            }
-
-            fn end(self) -> Done {
-                Ok(())
-            }
-        }
-    )*};
-}
-
-/// The same for parts with a name, which is not written.
-macro_rules! named_parts {
-    ($($trait:ident),*) => {$(
-        impl ser::$trait for &mut Writer<'_> {
-            type Ok = ();
-            type Error = Full;
-
-            fn serialize_field<T: Serialize + ?Sized>(&mut self, _: &'static str, value: &T) -> Done {
+            fn $method<T: Serialize + ?Sized>(&mut self, $(_: $name,)? value: &T) -> Done {
                 value.serialize(&mut **self)
             }
 
@@ -256,6 +232,7 @@ parts!(
     SerializeSeq serialize_element,
     SerializeTuple serialize_element,
     SerializeTupleStruct serialize_field,
-    SerializeTupleVariant serialize_field
+    SerializeTupleVariant serialize_field,
+    SerializeStruct serialize_field &'static str,
+    SerializeStructVariant serialize_field &'static str
 );
-named_parts!(SerializeStruct, SerializeStructVariant);
