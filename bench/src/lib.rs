@@ -39,6 +39,7 @@ mod host;
 mod log;
 mod net;
 mod operating;
+mod overcommit;
 mod panic;
 mod pci;
 pub mod report;
@@ -77,6 +78,7 @@ pub static ALL: &[&Bench] = &[
     &pci::BENCH,
     &exits::BENCH,
     &net::BENCH,
+    &overcommit::BENCH,
     &sched::BENCH,
     &vpmu::BENCH,
     &verify::BENCH,

@@ -108,6 +108,7 @@ fn compile(guest: &Guest, files: &mut Files) -> Result<GuestConfig> {
         cpu: guest.cpu,
         smbios: guest.smbios.clone(),
         disks: guest.disks.clone(),
+        is_paravirtual: guest.is_paravirtual,
     })
 }
 

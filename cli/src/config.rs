@@ -155,6 +155,8 @@ pub struct Guest {
     pub smbios: SmbiosConfig,
     /// Its disks (`disk`).
     pub disks: Vec<DiskConfig>,
+    /// True if it is shown KVM's features for vCPUs that share CPUs (`paravirtual`).
+    pub is_paravirtual: bool,
 }
 
 impl Guest {
@@ -183,6 +185,7 @@ impl Guest {
             cpu: CpuModel::Host,
             smbios: SmbiosConfig::default(),
             disks: Vec::new(),
+            is_paravirtual: false,
         }
     }
 }

@@ -30,7 +30,7 @@ pub fn of_unknown_content() -> Vec<u8> {
     framed(&[VERSION, 0xee, 0xee, 0xee])
 }
 
-/// A request that only a newer release knows (variant 999, with a field), as `wire::format` has it.
+/// A request that only a newer release knows (variant 999, with a field), as `cbor` has it.
 pub fn of_a_newer_release() -> Vec<u8> {
     framed(&[VERSION, 0x82, 0, 0x82, 7, 0x82, 0x19, 0x03, 0xe7, 0x81, 1])
 }

@@ -36,6 +36,9 @@ pub fn machine(data: &[u8]) {
     if let Some(vendor) = counters {
         config.cpuid.show_counters(vendor);
     }
+    if input.bool() {
+        config.cpuid.show_paravirtual();
+    }
     let machine = Machine::new(FakeMemory::new(MEMORY_BYTES), config);
     let mut host = FakeHost { tsc, ..FakeHost::default() };
     let mut cpus = [0, 1].map(|id| (FakeVcpu::default(), Cpu::new(id, id == 0, tsc, 1, Arc::default())));

@@ -135,6 +135,7 @@ fn guest(folder: &Path, mut section: Section<'_, '_>, taken: &mut Taken) -> Opti
         cpu: section.optional("cpu", choice).unwrap_or_default(),
         smbios: check_smbios::smbios(&mut section, &mut taken.uuids),
         disks: Vec::new(),
+        is_paravirtual: section.optional("paravirtual", flag).unwrap_or(false),
         autostart,
         memory: memory.as_ref().map_or(USUAL_MEMORY, |(memory, _)| *memory),
         name: name.map(|(name, _)| name).unwrap_or_default(),

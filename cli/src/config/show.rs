@@ -93,6 +93,7 @@ fn guest(text: &mut Text, guest: &GuestConfig, manifest: &Manifest) {
         text.key("pmu_events", list(events.iter().map(event)));
     }
     text.unusual("cpu", guest.cpu, CpuModel::default(), |cpu| word(&cpu));
+    text.unusual("paravirtual", guest.is_paravirtual, false, |flag| flag.to_string());
     let VirtioDevices { rng, console } = guest.virtio;
     text.unusual("rng", rng, false, |flag| flag.to_string());
     text.unusual("virtio_console", console, false, |flag| flag.to_string());

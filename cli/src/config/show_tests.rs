@@ -37,6 +37,7 @@ on_panic = "dump"
 hung_s = 0
 autostart = false
 debug_exit = true
+paravirtual = true
 pmu = "amd"
 pmu_events = ["d1:20", "3c"]
 rng = true

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fields that version 13 of the manifest adds: keys of the control channel.
+//! The manifest's entries for keys of the control channel.
 
 use alloc::string::String;
-use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
@@ -29,13 +28,4 @@ pub enum ControlRole {
     Operate,
     /// Replace the hypervisor, restart the host, power it off.
     Update,
-}
-
-/// These fields, behind those of the versions before.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ControlFields {
-    /// [`crate::HostConfig::control_keys`].
-    pub keys: Vec<ControlKeyConfig>,
-    /// [`crate::HostConfig::is_serial_open`].
-    pub is_serial_open: bool,
 }

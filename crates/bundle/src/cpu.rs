@@ -39,14 +39,4 @@ impl CpuModel {
     pub fn model(self) -> Option<&'static str> {
         ALL.iter().find(|(model, _)| *model == self).map(|(_, name)| *name)
     }
-
-    /// Returns its number in a manifest.
-    pub(crate) fn number(self) -> u32 {
-        self as u32
-    }
-
-    pub(crate) fn from_number(number: u32) -> Option<Self> {
-        let place = number.checked_sub(1);
-        place.map_or(Some(Self::Host), |place| ALL.get(place as usize).map(|(model, _)| *model))
-    }
 }

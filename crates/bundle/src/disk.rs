@@ -23,7 +23,6 @@ pub struct DiskConfig {
     /// Its serial number.
     pub serial: String,
     /// The limits of the guest's requests in a second.
-    #[serde(skip)]
     pub limits: DiskLimits,
 }
 

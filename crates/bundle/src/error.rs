@@ -123,7 +123,7 @@ impl fmt::Display for Problem {
             Self::UnknownVersion { found } => {
                 write!(
                     f,
-                    "the manifest is of version {found}, this host reads versions {OLDEST_MANIFEST_VERSION} to \
+                    "the manifest is of version {found}, this host reads versions {OLDEST_MANIFEST_VERSION} and \
                      {MANIFEST_VERSION}"
                 )
             }

@@ -45,26 +45,21 @@ pub struct GuestConfig {
     /// True if it starts with the host, without a `baton vm start`.
     pub autostart: bool,
     /// The host's PCI functions that it gets.
-    #[serde(skip)]
     pub functions: Vec<AssignedConfig>,
     /// The host's virtio devices that it gets.
-    #[serde(skip)]
     pub virtio: VirtioDevices,
     /// Its network devices.
-    #[serde(skip)]
     pub nics: Vec<NicConfig>,
     /// Its socket device.
-    #[serde(skip)]
     pub vsock: Option<VsockConfig>,
     /// The CPU that it sees.
-    #[serde(skip)]
     pub cpu: CpuModel,
     /// The content of its SMBIOS tables.
-    #[serde(skip)]
     pub smbios: SmbiosConfig,
     /// Its disks.
-    #[serde(skip)]
     pub disks: Vec<DiskConfig>,
+    /// True if it is shown KVM's features for vCPUs that share CPUs.
+    pub is_paravirtual: bool,
 }
 
 /// Virtio devices of a guest.
@@ -85,10 +80,8 @@ pub struct AssignedConfig {
     pub without_reset: bool,
     /// Number of its virtual functions (SR-IOV) that the guest may enable; at most
     /// [`VIRTUAL_FUNCTIONS`](crate::limits::VIRTUAL_FUNCTIONS).
-    #[serde(skip)]
     pub virtual_functions: u8,
     /// The global system interrupt of its INTx line, which the guest then has.
-    #[serde(skip)]
     pub gsi: Option<u32>,
 }
 
@@ -103,66 +96,6 @@ impl GuestConfig {
     /// Returns what the guest may ask of the host over its sockets.
     pub fn control(&self) -> Option<GuestControl> {
         self.vsock.as_ref()?.control
-    }
-
-    /// Returns whether it has keys that version 11 of the manifest adds.
-    pub(crate) fn has_tables(&self) -> bool {
-        self.smbios.is_stated() || self.cpu != CpuModel::Host
-    }
-
-    /// Returns a number that differs where the bundle's entry for a guest differs: FNV-1a over its encoding. 0 if it
-    /// cannot be encoded. Without functions, without virtio, network and socket devices and disks, without keys of
-    /// SMBIOS and a CPU model, it is the number that release 0.1.0 computes.
-    pub fn digest(&self) -> u64 {
-        const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-        const PRIME: u64 = 0x100_0000_01b3;
-        let mut bytes = postcard::to_allocvec(self).unwrap_or_default();
-        if !self.functions.is_empty() {
-            bytes.extend(postcard::to_allocvec(&self.functions).unwrap_or_default());
-        }
-        if self.virtio != VirtioDevices::default() {
-            bytes.extend(b"virtio");
-            bytes.extend(postcard::to_allocvec(&self.virtio).unwrap_or_default());
-        }
-        if !self.nics.is_empty() {
-            bytes.extend(b"nics");
-            bytes.extend(postcard::to_allocvec(&self.nics).unwrap_or_default());
-        }
-        if let Some(vsock) = &self.vsock {
-            bytes.extend(b"vsock");
-            VsockConfig::list(Some(vsock)).into_iter().for_each(|word| bytes.extend(word.to_le_bytes()));
-        }
-        if self.functions.iter().any(|function| function.gsi.is_some()) {
-            bytes.extend(b"lines");
-            let gsis: Vec<Option<u32>> = self.functions.iter().map(|function| function.gsi).collect();
-            bytes.extend(postcard::to_allocvec(&gsis).unwrap_or_default());
-        }
-        if self.functions.iter().any(|function| function.virtual_functions > 0) {
-            bytes.extend(b"sriov");
-            bytes.extend(self.functions.iter().map(|function| function.virtual_functions));
-        }
-        if let Some(model) = self.cpu.model() {
-            bytes.extend(b"cpu");
-            bytes.extend(model.as_bytes());
-        }
-        if self.smbios.is_stated() {
-            bytes.extend(b"smbios");
-            bytes.extend(self.smbios.0.as_bytes());
-        }
-        if !self.disks.is_empty() {
-            bytes.extend(b"disks");
-            bytes.extend(postcard::to_allocvec(&self.disks).unwrap_or_default());
-        }
-        if self.has_disk_limits() {
-            bytes.extend(b"limits");
-            bytes.extend(postcard::to_allocvec(&self.disk_limits()).unwrap_or_default());
-        }
-        if let Some(control) = self.control() {
-            bytes.extend(b"control");
-            bytes.extend(postcard::to_allocvec(&control).unwrap_or_default());
-        }
-        let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
-        if bytes.is_empty() { 0 } else { bytes.iter().fold(OFFSET, fold) }
     }
 }
 

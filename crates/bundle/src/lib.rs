@@ -17,8 +17,8 @@
 //! | bytes | content |
 //! |---|---|
 //! | 4 | [`MANIFEST_MAGIC`] |
-//! | 2 | its version, from [`OLDEST_MANIFEST_VERSION`] to [`MANIFEST_VERSION`] |
-//! | n | the [`Manifest`] in postcard's encoding, and behind it what newer versions add |
+//! | 2 | its version: [`MANIFEST_VERSION`], or [`OLDEST_MANIFEST_VERSION`] where that can express it |
+//! | n | the [`Manifest`], encoded as [`cbor`] states; in the oldest version, what it had then in postcard's encoding |
 //! | 4 | CRC-32 (ISO HDLC) of the bytes above |
 //!
 //! [`Bundle::parse`] reads headers and manifest only: its cost does not grow with the size of the files, because every
@@ -44,18 +44,17 @@ mod checksum;
 mod compose;
 mod control;
 mod cpu;
+mod digest;
 mod disk;
 mod error;
 mod file_record;
 mod guest;
-mod guest_controls;
-mod limited;
 pub mod limits;
 mod manifest;
 mod network;
+mod oldest;
 mod read;
 mod smbios;
-mod tables;
 mod uuid;
 mod vsock;
 pub mod write;

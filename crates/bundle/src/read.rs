@@ -7,18 +7,11 @@ use alloc::vec::Vec;
 
 use crate::archive::{Entries, Entry};
 use crate::checksum::crc32;
-use crate::control::ControlFields;
 use crate::error::{BundleError, Problem};
 use crate::guest::GuestConfig;
-use crate::guest_controls::GuestControls;
-use crate::limited::Limited;
 use crate::limits;
-use crate::manifest::{
-    Added, AddedLater, Disks, FileRecord, Lines, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Networks,
-    OLDEST_MANIFEST_VERSION, Sockets, VERSION_5, VERSION_6, VERSION_7, VERSION_8, VERSION_9, VERSION_10, VERSION_11,
-    VERSION_12, VERSION_13, VirtualFunctions,
-};
-use crate::tables::Tables;
+use crate::manifest::{FileRecord, MANIFEST_MAGIC, MANIFEST_NAME, MANIFEST_VERSION, Manifest, OLDEST_MANIFEST_VERSION};
+use crate::oldest::OldManifest;
 
 pub(crate) mod check;
 
@@ -153,56 +146,17 @@ pub(crate) fn decode_manifest(content: &[u8]) -> Result<Manifest, Problem> {
     };
     let version = u16::from_le_bytes([low, high]);
     match version {
-        OLDEST_MANIFEST_VERSION..=MANIFEST_VERSION => decode(version, encoded).ok_or(Problem::Malformed),
+        OLDEST_MANIFEST_VERSION | MANIFEST_VERSION => decode(version, encoded).ok_or(Problem::Malformed),
         found => Err(Problem::UnknownVersion { found }),
     }
 }
 
 fn decode(version: u16, encoded: &[u8]) -> Option<Manifest> {
-    let (mut manifest, mut rest) = postcard::take_from_bytes::<Manifest>(encoded).ok()?;
-    if version >= VERSION_5 {
-        let (added, behind) = postcard::take_from_bytes::<Added>(rest).ok()?;
-        (manifest, rest) = (manifest.with(added)?, behind);
+    if version == OLDEST_MANIFEST_VERSION {
+        let (manifest, rest) = postcard::take_from_bytes::<OldManifest>(encoded).ok()?;
+        return rest.is_empty().then(|| manifest.into());
     }
-    if version >= VERSION_6 {
-        let (added, behind) = postcard::take_from_bytes::<AddedLater>(rest).ok()?;
-        (manifest, rest) = (manifest.with_later(added)?, behind);
-    }
-    if version >= VERSION_7 {
-        let (networks, behind) = postcard::take_from_bytes::<Networks>(rest).ok()?;
-        (manifest, rest) = (manifest.with_networks(networks)?, behind);
-    }
-    if version >= VERSION_8 {
-        let (sockets, behind) = postcard::take_from_bytes::<Sockets>(rest).ok()?;
-        (manifest, rest) = (manifest.with_sockets(sockets)?, behind);
-    }
-    if version >= VERSION_9 {
-        let (lines, behind) = postcard::take_from_bytes::<Lines>(rest).ok()?;
-        (manifest, rest) = (manifest.with_lines(lines)?, behind);
-    }
-    if version >= VERSION_10 {
-        let (added, behind) = postcard::take_from_bytes::<VirtualFunctions>(rest).ok()?;
-        (manifest, rest) = (manifest.with_virtual_functions(&added)?, behind);
-    }
-    if version >= VERSION_11 {
-        let (tables, behind) = postcard::take_from_bytes::<Tables>(rest).ok()?;
-        (manifest, rest) = (manifest.with_tables(tables)?, behind);
-        let (added, behind) = postcard::take_from_bytes::<Disks>(rest).ok()?;
-        (manifest, rest) = (manifest.with_disks(added)?, behind);
-    }
-    if version >= VERSION_12 {
-        let (limited, behind) = postcard::take_from_bytes::<Limited>(rest).ok()?;
-        (manifest, rest) = (manifest.with_limited(limited)?, behind);
-    }
-    if version >= VERSION_13 {
-        let (fields, behind) = postcard::take_from_bytes::<ControlFields>(rest).ok()?;
-        (manifest, rest) = (manifest.with_control_fields(fields), behind);
-    }
-    if version >= MANIFEST_VERSION {
-        let (added, behind) = postcard::take_from_bytes::<GuestControls>(rest).ok()?;
-        (manifest, rest) = (manifest.with_guest_controls(&added)?, behind);
-    }
-    rest.is_empty().then_some(manifest)
+    cbor::read(encoded).ok()
 }
 
 /// Pairs the archive's further entries with the manifest's records of them: same names, same lengths, same order.

@@ -4,14 +4,16 @@
 use alloc::string::{String, ToString};
 use core::iter;
 
+use serde::{Deserialize, Serialize};
+
 use crate::limits;
 use crate::uuid::Uuid;
 
 /// The keys that a guest's SMBIOS tables have from its configuration.
 ///
 /// They are one text: the UUID, the serial number, each empty where none is stated, and the OEM strings, with zeroes
-/// between them; an empty text where no key is. A reader of a structure would be larger.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// between them; an empty text where no key is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SmbiosConfig(pub(crate) String);
 
 const SEPARATOR: char = '\0';

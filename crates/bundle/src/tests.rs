@@ -42,6 +42,7 @@ fn debian() -> GuestConfig {
         cpu: CpuModel::Host,
         smbios: SmbiosConfig::default(),
         disks: vec![],
+        is_paravirtual: false,
     }
 }
 

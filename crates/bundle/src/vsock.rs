@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::control::ControlRole;
 
 /// The socket device of a guest.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VsockConfig {
     /// Its context identifier, unique in the bundle.
     pub cid: u32,
@@ -36,16 +36,4 @@ pub struct ControlRights {
     pub dump: bool,
     /// Assigning PCI functions.
     pub devices: bool,
-}
-
-impl VsockConfig {
-    /// Returns the identifier, and then those of the peers: one list, since a reader of another structure is larger.
-    pub(crate) fn list(config: Option<&Self>) -> Vec<u32> {
-        config.into_iter().flat_map(|config| core::iter::once(&config.cid).chain(&config.peers)).copied().collect()
-    }
-
-    /// Reads the list of [`list`](Self::list); an empty one is no device.
-    pub(crate) fn of_list(mut list: Vec<u32>) -> Option<Self> {
-        (!list.is_empty()).then(|| Self { cid: list.remove(0), peers: list, control: None })
-    }
 }

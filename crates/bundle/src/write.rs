@@ -6,15 +6,11 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use serde::Serialize;
-
 use crate::archive::{HEADER_BYTES, MAGIC, PADDING_BYTES, TRAILER_NAME};
 use crate::error::{BundleError, Problem};
 use crate::guest::GuestConfig;
-use crate::manifest::{
-    FileRecord, HostConfig, MANIFEST_MAGIC, Manifest, OLDEST_MANIFEST_VERSION, VERSION_5, VERSION_6, VERSION_7,
-    VERSION_8, VERSION_9, VERSION_10, VERSION_11, VERSION_12, VERSION_13,
-};
+use crate::manifest::{FileRecord, HostConfig, MANIFEST_MAGIC, MANIFEST_VERSION, Manifest, OLDEST_MANIFEST_VERSION};
+use crate::oldest::OldManifest;
 use crate::{Bundle, MANIFEST_NAME, crc32};
 
 /// A regular file that its owner may read and write.
@@ -46,48 +42,20 @@ pub fn build(host: HostConfig, guests: Vec<GuestConfig>, files: &[(&str, &[u8])]
 /// Returns the content of the first entry.
 pub(crate) fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
     let mut content = MANIFEST_MAGIC.to_vec();
-    let version = manifest.version();
-    content.extend(version.to_le_bytes());
-    content = extended(content, manifest);
-    if version > OLDEST_MANIFEST_VERSION {
-        content = extended(content, &manifest.added());
-    }
-    if version > VERSION_5 {
-        content = extended(content, &manifest.added_later());
-    }
-    if version > VERSION_6 {
-        content = extended(content, &manifest.networks());
-    }
-    if version > VERSION_7 {
-        content = extended(content, &manifest.sockets());
-    }
-    if version > VERSION_8 {
-        content = extended(content, &manifest.lines());
-    }
-    if version > VERSION_9 {
-        content = extended(content, &manifest.virtual_functions());
-    }
-    if version > VERSION_10 {
-        content = extended(content, &manifest.tables());
-        content = extended(content, &manifest.disks());
-    }
-    if version > VERSION_11 {
-        content = extended(content, &manifest.limited());
-    }
-    if version > VERSION_12 {
-        content.extend(postcard::to_allocvec(&manifest.control_fields()).unwrap_or_default());
-    }
-    if version > VERSION_13 {
-        content = extended(content, &manifest.guest_controls());
+    match OldManifest::of(manifest) {
+        Some(old) => {
+            content.extend(OLDEST_MANIFEST_VERSION.to_le_bytes());
+            // A vector takes everything.
+            content.extend(postcard::to_allocvec(&old).unwrap_or_default());
+        }
+        None => {
+            content.extend(MANIFEST_VERSION.to_le_bytes());
+            // All kinds of values that a manifest has are encoded.
+            let _ = cbor::append(manifest, &mut content);
+        }
     }
     content.extend(crc32(&content).to_le_bytes());
     content
-}
-
-/// Returns the content with a value behind it.
-fn extended<T: Serialize>(content: Vec<u8>, value: &T) -> Vec<u8> {
-    // A vector takes everything.
-    postcard::to_extend(value, content).unwrap_or_default()
 }
 
 /// Appends one entry.

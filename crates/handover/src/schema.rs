@@ -199,6 +199,7 @@ pub const NUMBERS: &[Numbers] = &[
     state::event_flag::NUMBERS,
     state::mail_flag::NUMBERS,
     state::more_nmi::NUMBERS,
+    state::unhalt_flag::NUMBERS,
     state::event_state::NUMBERS,
     state::watch_flag::NUMBERS,
     state::serial_flag::NUMBERS,

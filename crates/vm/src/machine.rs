@@ -22,6 +22,7 @@ pub mod emulate;
 mod exit_statistics;
 mod exits;
 mod host;
+mod hypercalls;
 pub mod instruction;
 mod interrupts;
 mod mailbox;
@@ -90,6 +91,8 @@ pub struct Machine<M> {
     halted_for_good: AtomicUsize,
     /// LFENCE serializes on the host.
     lfence_serializes: bool,
+    /// The guest is shown KVM's features for vCPUs that share CPUs.
+    is_paravirtual: bool,
 }
 
 /// The parameters of a machine.
@@ -129,6 +132,8 @@ pub struct Cpu {
     /// An instruction that is being stepped over; only from the preparation of an entry to the exit.
     step: Option<Step>,
     activity: Activity,
+    /// Another CPU has woken it while it had not halted: its next halt ends at once.
+    is_unhalted: bool,
     /// The host's time stamp counter at the guest's time 0.
     tsc_at_start: u64,
     /// Added to the host's time stamp counter.
@@ -163,6 +168,7 @@ impl<M: GuestMemory> Machine<M> {
         Self {
             memory,
             has_misc_enable: !config.cpuid.is_amd(),
+            is_paravirtual: config.cpuid.is_paravirtual(),
             cpuid: config.cpuid,
             scale: config.scale,
             boot_unix_ns: config.boot_unix_ns,
@@ -220,6 +226,7 @@ impl Cpu {
             nmi: Nmi::new(),
             step: None,
             activity: if is_bootstrap { Activity::Running } else { Activity::WaitingForStartup },
+            is_unhalted: false,
             tsc_at_start,
             tsc_offset: tsc_at_start.wrapping_neg(),
             alarm: None,

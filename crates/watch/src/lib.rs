@@ -29,6 +29,7 @@
 //! - [`Diagnosis::Panicked`] after [`ENOUGH`] signs of a clock loop, if no other vCPU can run; or after as
 //!   many of standing still, if moreover another one has halted with interrupts off, for good.
 //! - [`Diagnosis::Hung`], whatever the others do, if interrupts were off at every sample for the guest's own limit.
+//!   Where vCPUs that have halted so may be woken by another (paravirtual locks), it takes 32 times as many signs.
 //! - A guest that reported its panic itself needs no proof: two samples without I/O in between are enough.
 //!
 //! So a kernel that idles by polling on its only CPU is not suspected: standing still with interrupts on is no proof
@@ -53,6 +54,9 @@ use streak::Streak;
 pub const SAMPLE_MS: u64 = 80;
 /// So many signs of a kind are enough.
 pub const ENOUGH: u32 = 5;
+/// Doubt where vCPUs that have halted with interrupts off may only wait for a lock that this one holds: some 13 seconds
+/// of samples, longer than any kernel holds one.
+pub const WAIT_DOUBT: u32 = 5;
 /// Number of wrong guesses that each double [`ENOUGH`]; further ones do not.
 pub const MOST_DOUBT: u32 = 6;
 /// Diagnosis of a vCPU.
@@ -158,7 +162,7 @@ impl Watch {
 
     fn judge(&self, streak: &Streak, last: &Sample, around: Circumstances) -> Option<Diagnosis> {
         let is_alone = !around.others_can_run;
-        let enough = ENOUGH << self.doubt;
+        let enough = ENOUGH << self.doubt.max(if around.others_may_be_woken { WAIT_DOUBT } else { 0 });
         let waits = is_alone && streak.clock_loops >= enough;
         let stands_still = is_alone && around.others_halted_for_good && streak.stands_still >= enough;
         let is_over = |limit| streak.masked_since.is_some_and(|since| last.now.saturating_sub(since) >= limit);

@@ -42,6 +42,8 @@ pub struct Circumstances {
     pub others_can_run: bool,
     /// At least one other has halted with interrupts off.
     pub others_halted_for_good: bool,
+    /// They may be woken by this one: its kernel's locks are KVM's paravirtual ones.
+    pub others_may_be_woken: bool,
 }
 
 /// Comparison of two successive samples.

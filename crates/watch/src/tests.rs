@@ -10,8 +10,12 @@ const MS: u64 = 1000;
 const KERNEL: u64 = 0xffff_ffff_8100_0000;
 
 /// Nothing else in the guest runs.
-const ALONE: Circumstances =
-    Circumstances { has_reported: false, others_can_run: false, others_halted_for_good: false };
+const ALONE: Circumstances = Circumstances {
+    has_reported: false,
+    others_can_run: false,
+    others_halted_for_good: false,
+    others_may_be_woken: false,
+};
 /// The others have halted with interrupts off.
 const LAST: Circumstances = Circumstances { others_halted_for_good: true, ..ALONE };
 const IN_COMPANY: Circumstances = Circumstances { others_can_run: true, ..ALONE };

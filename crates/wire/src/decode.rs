@@ -7,9 +7,9 @@ use core::fmt;
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 
-use crate::format::{self, Error, Reader};
 use crate::frame::{CHECKSUM, CHECKSUM_BYTES};
 use crate::{Frame, MAX_FRAME_BYTES, Refusal, RefusalCode, Request, Response, VERSION};
+use cbor::{Error, Reader};
 
 /// The shortest frame, unstuffed: version, one byte of message, checksum.
 const MIN_BODY_BYTES: usize = 1 + 1 + CHECKSUM_BYTES;
@@ -196,7 +196,7 @@ pub(crate) fn unstuff(bytes: &mut [u8]) -> Option<usize> {
 }
 
 fn decode<T: DeserializeOwned>(message: &[u8]) -> Result<T, FrameError> {
-    format::read(message).map_err(|error| explain(error, message))
+    cbor::read(message).map_err(|error| explain(error, message))
 }
 
 /// Numbers of [`Frame`]'s variants. Tests hold them to it.

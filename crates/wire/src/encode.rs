@@ -7,9 +7,9 @@ use cobs::CobsEncoder;
 use crc::Digest;
 use serde::Serialize;
 
-use crate::format::{Full, Sink, Writer};
 use crate::frame::CHECKSUM;
 use crate::{Frame, MAX_FRAME_BYTES, VERSION};
+use cbor::{Full, Sink, Writer};
 
 /// The message does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::decode::{checked, kind, unstuff};
 use crate::encode::encode_value;
-use crate::format::{Error, Reader};
 use crate::{EncodeError, FrameError, LogRecord, RefusalCode, Virtualization};
+use cbor::{Error, Reader};
 
 /// The longest frame that is listened to; longer ones are no question of these.
 pub const MAX_QUESTION_BYTES: usize = 64;

@@ -11,8 +11,8 @@ use alloc::collections::VecDeque;
 
 use serde::Serialize as _;
 
-use crate::format::{self, Full, Sink, Writer};
 use crate::{Event, EventKind};
+use cbor::{Full, Sink, Writer};
 
 /// Events that are kept.
 pub const KEPT_EVENTS: usize = 256;
@@ -117,7 +117,7 @@ impl Iterator for Events<'_> {
         let (length, rest) = self.0.split_first_chunk::<LENGTH_BYTES>()?;
         let (bytes, rest) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
         self.0 = rest;
-        Some(format::read(bytes).ok())
+        Some(cbor::read(bytes).ok())
     }
 }
 

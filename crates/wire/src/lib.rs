@@ -10,7 +10,7 @@
 //! | bytes | content |
 //! |---|---|
 //! | 1 | [`VERSION`] of the message format |
-//! | n | one [`Frame`], encoded as [`format`](crate::format) states |
+//! | n | one [`Frame`], encoded as [`cbor`] states |
 //! | 4 | CRC-32 (ISO HDLC, as zlib has it) of the bytes above, little endian |
 //!
 //! These bytes are stuffed with COBS (consistent overhead byte stuffing), which takes the zeroes out, and one zero byte
@@ -47,7 +47,6 @@ extern crate std;
 mod decode;
 mod encode;
 pub mod exit_code;
-pub mod format;
 mod frame;
 pub mod frugal;
 pub mod history;

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use serde::Serialize;
 
 use crate::MAX_FRAME_BYTES;
-use crate::format::{Full, Sink, Writer};
+use cbor::{Full, Sink, Writer};
 
 /// Bytes that a page's items may take together. The rest of the frame is for what stands around them (less than 64
 /// bytes: version, numbers, checksum) and for stuffing (one byte per 254, delimiter).

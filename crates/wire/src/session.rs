@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::format::{self, Error, Full, Sink, Writer};
 use crate::{RequestBody, Role};
+use cbor::{Error, Full, Sink, Writer};
 
 /// A key that opens sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ impl RequestBody {
     /// # Errors
     /// The bytes are none, or one of a newer release.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        format::read(bytes)
+        cbor::read(bytes)
     }
 
     /// Returns whether it is a piece of a file. Pieces are not signed: [`RequestBody::UploadBegin`], which is, states

@@ -77,9 +77,7 @@ fn a_guest_of_two_cpus_uses_both() -> Result<()> {
     host.guest_prints("debian", "CPUs        2 (")?;
     ensure!(host.ending()? == Ending::PoweredOff, "{}", host.seen);
     let console = host.seen.console("debian");
-    // An emulated CPU has no invariant time stamp counter, and Linux distinguishes it from others by this alone.
-    let is_expected = |line: &&str| line.ends_with("tsc: Marking TSC unstable due to TSCs unsynchronized");
-    let complaints: Vec<_> = dmesg::suspicious(&console).into_iter().filter(|line| !is_expected(line)).collect();
+    let complaints = dmesg::suspicious_of_several_cpus(&console);
     ensure!(complaints.is_empty(), "the guest complains: {complaints:#?}");
     Ok(())
 }

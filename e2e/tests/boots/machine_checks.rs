@@ -41,10 +41,14 @@ fn error(bank: u32, status: u64, address: u64, is_corrected: bool) -> EventKind 
     EventKind::HardwareError { cpu: IDLE, bank, status, address: Some(address), is_corrected, polls: 1 }
 }
 
-/// Returns where the host has put the memory of the guest that has so much of it.
-fn memory_of(host: &mut Host, size: &str) -> Result<u64> {
-    host.logs(&["memory 0x", size, "is a guest's"])?;
-    let line = host.seen.host.iter().find(|line| line.contains(size) && line.contains("is a guest's"));
+/// Returns where the host has put the victim's memory at its start of this number, from 1. The host's log comes by
+/// another way than its guests' consoles, and may come later.
+fn memory_of(host: &mut Host, start: usize) -> Result<u64> {
+    let is_it = |line: &&String| line.contains("18 MiB") && line.contains("is a guest's");
+    host.wait(&format!("memory for start {start} of the victim"), |seen| {
+        seen.host.iter().filter(is_it).count() >= start
+    })?;
+    let line = host.seen.host.iter().filter(is_it).nth(start - 1);
     let address = line.and_then(|line| line.split("memory 0x").nth(1)?.split(|c: char| !c.is_ascii_hexdigit()).next());
     u64::from_str_radix(address.context("no address in the line")?, 16).context("it is a number")
 }
@@ -76,7 +80,7 @@ fn hardware_errors_cost_only_what_they_damage() -> Result<()> {
     inject(&mut monitor, 4, CORRECTED, 0x1234_5000)?;
     host.event(&error(4, CORRECTED, 0x1234_5000, true))?;
 
-    let damaged = memory_of(&mut host, "18 MiB")? + 0x40_3000;
+    let damaged = memory_of(&mut host, 1)? + 0x40_3000;
     inject(&mut monitor, 1, OPTIONAL, damaged)?;
     host.event(&error(1, OPTIONAL, damaged, false))?;
     let reason = host.failure("victim")?;
@@ -84,7 +88,7 @@ fn hardware_errors_cost_only_what_they_damage() -> Result<()> {
     host.logs(&["4 KiB are not used any more", &format!("bad-memory={damaged:#x}")])?;
     host.order(RequestBody::VmStart { name: "victim".into() })?;
     host.guest_prints("victim", "keeper: wait: going")?;
-    without(&host, &[damaged])?;
+    without(&mut host, 2, &[damaged])?;
     host.guest_prints("beside", "keeper: watch: ")?;
     ensure!(
         host.vm("beside")?.state == VmState::Running && !host.seen.console("beside").contains("WRONG"),
@@ -98,25 +102,12 @@ fn hardware_errors_cost_only_what_they_damage() -> Result<()> {
     host.logs(&["machine check: bank 0, status 0xb200000000000005", "PCC"])
 }
 
-/// The same of the guest that has started last.
-fn memory_of_last(host: &Host) -> Result<u64> {
-    let line = host
-        .seen
-        .host
-        .iter()
-        .rev()
-        .find(|line| line.contains("18 MiB") && line.contains("is a guest's"))
-        .context("no guest has started")?;
-    let address = line.split("memory 0x").nth(1).and_then(|rest| rest.split(|c: char| !c.is_ascii_hexdigit()).next());
-    u64::from_str_radix(address.context("no address in the line")?, 16).context("it is a number")
-}
-
 /// Each image gets the list of the one before it and adds to it.
 fn damaged_memory_stays_retired() -> Result<()> {
     let (mut host, mut monitor) = start()?;
     host.guest_prints("victim", "keeper: wait: going")?;
     host.guest_prints("beside", "keeper: watch: 1:")?;
-    let first = memory_of(&mut host, "18 MiB")? + 0x40_3000;
+    let first = memory_of(&mut host, 1)? + 0x40_3000;
     inject(&mut monitor, 1, OPTIONAL, first)?;
     host.failure("victim")?;
     update(&mut host)?;
@@ -125,7 +116,7 @@ fn damaged_memory_stays_retired() -> Result<()> {
 
     host.order(RequestBody::VmStart { name: "victim".into() })?;
     host.guest_prints("victim", "keeper: wait: going")?;
-    let second = without(&host, &[first])? + 0x10_0000;
+    let second = without(&mut host, 2, &[first])? + 0x10_0000;
     inject(&mut monitor, 1, OPTIONAL, second)?;
     host.failure("victim")?;
     host.logs(&["4 KiB are not used any more", &format!("bad-memory={second:#x}")])?;
@@ -137,13 +128,13 @@ fn damaged_memory_stays_retired() -> Result<()> {
     host.client()?.request_within(BOOT_LIMIT, RequestBody::Restart)?;
     adopts(&mut host, 5)?;
     host.guest_prints("victim", "keeper: wait: going")?;
-    without(&host, &[first, second])?;
+    without(&mut host, 3, &[first, second])?;
     host.powers_off()
 }
 
-/// The memory of the guest that has started last, which has none of these pages.
-fn without(host: &Host, pages: &[u64]) -> Result<u64> {
-    let memory = memory_of_last(host)?;
+/// The victim's memory at this start, which has none of these pages.
+fn without(host: &mut Host, start: usize, pages: &[u64]) -> Result<u64> {
+    let memory = memory_of(host, start)?;
     let given = pages.iter().find(|page| (memory..memory + (18 << 20)).contains(page));
     ensure!(given.is_none(), "{given:x?} was given to a guest again: {}", host.seen);
     Ok(memory)

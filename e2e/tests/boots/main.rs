@@ -50,6 +50,7 @@ mod memory;
 mod models;
 mod networks;
 mod panicked;
+mod paravirtual;
 mod pci;
 mod pins;
 mod profile;
@@ -196,6 +197,7 @@ fn trials() -> Vec<Trial> {
         ("bochs", if Emulator::Bochs.is_here() { bochs::RULES } else { &[] }),
         ("vmx", if Emulator::Bochs.is_here() { vmx::RULES } else { &[] }),
         ("conform", conform::RULES),
+        ("paravirtual", paravirtual::RULES),
         ("crowd", crowd::RULES),
         ("counters", counters::RULES),
         ("counters", counters::beside::RULES),

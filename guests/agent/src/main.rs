@@ -7,6 +7,7 @@
 
 mod busy;
 mod churn;
+mod contend;
 mod disk;
 mod dmi;
 mod drivers;

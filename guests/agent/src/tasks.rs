@@ -3,8 +3,8 @@
 
 use crate::options::Task;
 use crate::{
-    busy, churn, disk, dmi, drivers, echo, flood, hvc, log, machine, nvme_functions, plugged, power_key, print, random,
-    reads, replug, serve, stream, stress, system, virtual_functions, vsock,
+    busy, churn, contend, disk, dmi, drivers, echo, flood, hvc, log, machine, nvme_functions, plugged, power_key,
+    print, random, reads, replug, serve, stream, stress, system, virtual_functions, vsock,
 };
 use std::hint::black_box;
 use std::thread::sleep;
@@ -26,6 +26,8 @@ pub fn run(task: Task) {
         Task::Poll(time) => busy::poll(time),
         Task::Mix(time) => busy::mix(time),
         Task::Compute(time) => compute(time),
+        Task::Locks(time) => contend::locks(time),
+        Task::Pipe(rounds) => contend::pipe(rounds),
         Task::Churn(period) => churn::churn(period),
         Task::Heartbeat { period, count } => heartbeat(period, count),
         Task::Stress(time) => stress::run(time),

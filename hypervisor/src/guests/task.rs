@@ -180,7 +180,9 @@ impl Task {
     /// waited in all.
     pub fn switch_in(&mut self, stolen_ticks: u64) {
         let stolen_ticks = self.stolen_before.saturating_add(stolen_ticks);
-        self.instance.machine.publish_steal(&mut self.cpu, timer::ticks_to_ns(stolen_ticks));
+        if self.instance.machine.publish_steal(&mut self.cpu, timer::ticks_to_ns(stolen_ticks)) {
+            self.vcpu.flush_tlb();
+        }
         self.cpu.switch_counters_in(&*self.vcpu);
         self.vcpu.load();
     }

@@ -95,12 +95,16 @@ fn what_only_a_boot_can_give_is_refused_by_name() {
     assert!(running().add(other).expect_err("refused").to_string().contains("control of the host"));
 }
 
+fn sockets(cid: u32, peers: &[u32]) -> Option<VsockConfig> {
+    Some(VsockConfig { cid, peers: peers.to_vec(), control: None })
+}
+
 /// A host with two networks, and a guest that serves disks.
 fn with_networks() -> Manifest {
     let mut manifest = running();
     let network = |name: &str| NetworkConfig { name: name.to_string(), mtu: 1500 };
     manifest.host.networks = vec![network("lan"), network("dmz")];
-    manifest.guests[0].vsock = VsockConfig::of_list(vec![9]);
+    manifest.guests[0].vsock = sockets(9, &[]);
     manifest.guests[0].nics = vec![NicConfig::with_mac([2, 0, 0, 0, 0, 1])];
     manifest
 }
@@ -111,7 +115,7 @@ fn with_devices(network: &str, server: u32) -> Manifest {
     addition.host.networks = vec![NetworkConfig { name: network.to_string(), mtu: 1500 }];
     let guest = &mut addition.guests[0];
     guest.nics = vec![NicConfig::with_mac([2, 0, 0, 0, 0, 1])];
-    guest.vsock = VsockConfig::of_list(vec![3, server]);
+    guest.vsock = sockets(3, &[server]);
     guest.disks = vec![DiskConfig { cid: server, port: 10_809, timeout_s: 60, ..DiskConfig::default() }];
     addition
 }
@@ -122,7 +126,7 @@ fn a_guest_is_added_with_its_devices_on_networks_by_name() {
     let sent = with_devices("dmz", 9).to_content();
     let added = manifest.add(Manifest::addition_from_content(&sent).expect("whole")).expect("added");
     assert_eq!(added.nics, [NicConfig { network: 1, ..NicConfig::with_mac([2, 0, 0, 0, 0, 1]) }]);
-    assert_eq!((added.vsock, added.disks.len()), (VsockConfig::of_list(vec![3, 9]), 1));
+    assert_eq!((added.vsock, added.disks.len()), (sockets(3, &[9]), 1));
     let read = Manifest::from_content(&manifest.to_content());
     assert_eq!(read, Ok(manifest.clone()));
     let before = manifest.clone();
@@ -142,7 +146,7 @@ fn devices_that_the_host_cannot_give_are_refused_and_nothing_is_lost() {
     assert!(refused(with_devices("lan", 9)).contains("has the MAC address of another network device"));
     assert!(refused(with_devices("dmz", 8)).contains("has a peer that is no other guest with sockets"));
     let mut twice = with_devices("dmz", 9);
-    twice.guests[0].vsock = VsockConfig::of_list(vec![9]);
+    twice.guests[0].vsock = sockets(9, &[]);
     assert!(refused(twice).contains("has the context identifier of another guest"));
     let mut serverless = with_devices("dmz", 9);
     serverless.guests[0].disks[0].cid = 8;
@@ -165,8 +169,8 @@ fn a_damaged_description_is_refused() {
 #[test]
 fn a_guest_that_another_needs_stays() {
     let mut manifest = running();
-    manifest.guests[0].vsock = VsockConfig::of_list(vec![3, 4]);
-    manifest.guests.push(GuestConfig { name: "b".to_string(), vsock: VsockConfig::of_list(vec![4, 3]), ..debian() });
+    manifest.guests[0].vsock = sockets(3, &[4]);
+    manifest.guests.push(GuestConfig { name: "b".to_string(), vsock: sockets(4, &[3]), ..debian() });
     let before = manifest.clone();
     let refused = manifest.remove("b").expect_err("refused").to_string();
     assert!(refused.contains("\"debian\" has a peer"), "{refused}");

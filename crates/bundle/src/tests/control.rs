@@ -7,8 +7,9 @@ use std::vec::Vec;
 
 use super::reading::VERSION_AT;
 use super::{FILES, HOST, debian};
-use crate::manifest::VERSION_13;
-use crate::{Bundle, BundleError, ControlKeyConfig, ControlRole, HostConfig, write};
+use crate::{
+    Bundle, BundleError, ControlKeyConfig, ControlRole, HostConfig, MANIFEST_VERSION, OLDEST_MANIFEST_VERSION, write,
+};
 
 fn key(number: u8, name: &str, role: ControlRole) -> ControlKeyConfig {
     ControlKeyConfig { name: name.to_string(), key: [number; 32], role }
@@ -23,7 +24,7 @@ fn control_keys_are_read_with_their_roles() {
     let keys = vec![key(1, "ops", ControlRole::Operate), key(2, "old", ControlRole::Revoked)];
     for is_serial_open in [false, true] {
         let bytes = built(keys.clone(), is_serial_open).expect("good");
-        assert_eq!(bytes[VERSION_AT..][..2], VERSION_13.to_le_bytes());
+        assert_eq!(bytes[VERSION_AT..][..2], MANIFEST_VERSION.to_le_bytes());
         let host = Bundle::parse(&bytes).expect("good").manifest().host.clone();
         assert_eq!((&host.control_keys, host.is_serial_open), (&keys, is_serial_open));
         assert_eq!(host.demands_sessions(), !is_serial_open);
@@ -33,7 +34,7 @@ fn control_keys_are_read_with_their_roles() {
 #[test]
 fn without_control_keys_a_manifest_stays_as_it_was() {
     let bytes = built(vec![], false).expect("good");
-    assert!(bytes[VERSION_AT..][..2] < VERSION_13.to_le_bytes()[..]);
+    assert!(bytes[VERSION_AT..][..2] == OLDEST_MANIFEST_VERSION.to_le_bytes());
     assert!(!Bundle::parse(&bytes).expect("good").manifest().host.demands_sessions());
 }
 

@@ -61,12 +61,12 @@ plain! {
     }
 
     /// Second NMIs: a CPU keeps one that it is about to take, and one that waits for the end of that one's
-    /// handler.
+    /// handler. And another CPU's wake-up.
     pub struct MoreNmis since 4 {
         /// Of [`more_nmi`].
         pub flags: U32 as "flags",
-        /// Zero.
-        pub zero: U32 as "zero",
+        /// Of [`unhalt_flag`].
+        pub unhalt: U32 as "flags",
     }
 
     /// Findings of a guest's monitor about a vCPU, and the monitor's measures.

@@ -30,6 +30,16 @@ flags! {
 }
 
 flags! {
+    /// Bits of [`super::MoreNmis::unhalt`].
+    pub mod unhalt_flag: u32, since 4 {
+        /// Another CPU has woken it, which it has not noticed.
+        SENT = 0,
+        /// It has noticed that, and its next halt ends at once.
+        TAKEN = 1,
+    }
+}
+
+flags! {
     /// Bits of [`super::Watch::flags`].
     pub mod watch_flag: u32, since 3 {
         /// It was found to spin, and has not been seen elsewhere since.

@@ -59,6 +59,9 @@ impl Host for Quiet {
     fn kick(&mut self, _: usize) {
         self.kicks += 1;
     }
+    fn shares_cpu(&self, _: usize) -> bool {
+        false
+    }
     fn leave_at_once(&mut self) {}
     fn send_soon(&mut self) {}
     fn set_alarm(&mut self, deadline: Option<u64>) {

@@ -9,7 +9,7 @@
 //! | leaves | contents |
 //! |---|---|
 //! | 0–0x16 | as the host, less what is not virtualized; topology is one package of one-thread cores |
-//! | 0x4000_0000–0x4000_0010 | KVM's signature: its clock, its steal time, its EOI flag, frequencies |
+//! | 0x4000_0000–0x4000_0010 | KVM's signature: its clock, its steal time, its EOI flag, frequencies; its features for vCPUs that share CPUs ([`CpuidTable::show_paravirtual`]) |
 //! | 0x8000_0000–0x8000_0022 | as the host, less what is not virtualized |
 //!
 //! A guest that is given performance counters sees a CPU of their vendor: see [`CpuidTable::show_counters`].
@@ -19,6 +19,7 @@
 mod counters;
 mod extended_state;
 pub mod features;
+mod paravirtual;
 pub use extended_state::{AREA_BYTES, fitting};
 mod saved;
 mod source;

@@ -9,7 +9,7 @@
 //! | 0–7 | stolen time in nanoseconds |
 //! | 8–11 | version: odd while the area is being written |
 //! | 12–15 | flags: none |
-//! | 16 | the CPU has been preempted |
+//! | 16 | bit 0: the CPU has been preempted; bit 1, set by the guest: it is to flush its TLB before it goes on |
 //! | 17–63 | zero |
 //!
 //! (Linux documentation, "KVM-specific MSRs", MSR_KVM_STEAL_TIME.) The number only ever grows, also when a kernel takes
@@ -19,7 +19,7 @@
 
 use core::sync::atomic::{Ordering, fence};
 
-use crate::addr::Gpa;
+use crate::addr::{AccessSize, Gpa};
 use crate::devices::{GeneralProtection, StateError};
 use crate::memory::{GuestMemory, OutOfRange};
 
@@ -33,6 +33,9 @@ const RESERVED: u64 = 0b11_1110;
 const VERSION_OFFSET: u64 = 8;
 const PREEMPTED_OFFSET: u64 = 16;
 const PREEMPTED: u8 = 1 << 0;
+const FLUSH_TLB: u64 = 1 << 1;
+/// A guest that changes the flags more often while they are being cleared has its TLB flushed.
+const TRIES: u32 = 4;
 
 /// One vCPU's steal time area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -77,21 +80,32 @@ impl StealTime {
 
     /// The CPU has the real one again, of which others had `stolen_ns` in all so far: reports that to the guest, if it
     /// wants to know. An area outside of guest memory is the guest's loss: the error is for the log.
-    pub fn publish(&mut self, memory: &impl GuestMemory, stolen_ns: u64) -> Result<(), OutOfRange> {
+    ///
+    /// Returns whether the TLB is to be flushed before the guest goes on, if it was shown that it may ask for that.
+    pub fn publish(
+        &mut self,
+        memory: &impl GuestMemory,
+        stolen_ns: u64,
+        may_ask_for_flush: bool,
+    ) -> Result<bool, OutOfRange> {
         let more_ns = stolen_ns.saturating_sub(self.state.stolen_ns);
         self.state.stolen_ns = stolen_ns;
-        let Some(area) = self.area() else { return Ok(()) };
+        let Some(area) = self.area() else { return Ok(false) };
         self.state.reported_ns = self.state.reported_ns.wrapping_add(more_ns);
         let (writing, written) = (self.state.version.wrapping_add(1), self.state.version.wrapping_add(2));
         let version = Gpa(area.0 | VERSION_OFFSET);
         memory.write(version, &writing.to_le_bytes())?;
         fence(Ordering::Release);
         memory.write(area, &self.state.reported_ns.to_le_bytes())?;
-        memory.write(Gpa(area.0 | PREEMPTED_OFFSET), &[0])?;
+        let flags = Gpa(area.0 | PREEMPTED_OFFSET);
+        let flushes = may_ask_for_flush && take_flush(memory, flags)?;
+        if !may_ask_for_flush {
+            memory.write(flags, &[0])?;
+        }
         fence(Ordering::Release);
         memory.write(version, &written.to_le_bytes())?;
         self.state.version = written;
-        Ok(())
+        Ok(flushes)
     }
 
     /// The CPU loses the real one although it wants to run: others need not spin for locks that it holds. The
@@ -122,4 +136,19 @@ impl StealTime {
     fn area(&self) -> Option<Gpa> {
         (self.state.msr & ENABLE != 0).then_some(Gpa(self.state.msr & !(ENABLE | RESERVED)))
     }
+}
+
+/// Clears the flags in one locked access, since other vCPUs ask for a flush as long as they see this one preempted.
+/// Returns whether one did.
+fn take_flush(memory: &impl GuestMemory, flags: Gpa) -> Result<bool, OutOfRange> {
+    for _ in 0..TRIES {
+        let mut bytes = [0; 4];
+        memory.read(flags, &mut bytes)?;
+        let found = u32::from_le_bytes(bytes).into();
+        if memory.compare_exchange(flags, AccessSize::Dword, found, 0)? {
+            return Ok(found & FLUSH_TLB != 0);
+        }
+    }
+    memory.write(flags, &[0; 4])?;
+    Ok(true)
 }

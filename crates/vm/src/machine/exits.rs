@@ -11,9 +11,6 @@ use crate::machine::{emulate, instruction};
 use crate::memory::GuestMemory;
 use crate::vcpu::{Exception, Gpr, Rflags, VcpuState, cr4};
 
-/// KVM's result of a hypercall that it does not have.
-const NO_SUCH_HYPERCALL: u64 = -1000i64 as u64;
-
 impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
     /// Answers an exit.
     // This and `answer` are inlined into the vCPU's loop: a call would store the context and load it again at every
@@ -60,10 +57,10 @@ impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
                 Outcome::Resume => Outcome::Yield,
                 other => other,
             },
-            Exit::HostInterrupt | Exit::HostNmi => self.reborrow().host_interrupt(),
+            Exit::HostInterrupt | Exit::HostNmi => self.host_interrupt(),
             Exit::Exception(exception) => self.cpu.raise_again(self.vcpu, exception),
             Exit::MachineCheck => Outcome::MachineCheck,
-            Exit::Hypercall => self.reborrow().hypercall(),
+            Exit::Hypercall => self.erased().hypercall(),
             Exit::Xsetbv => self.reborrow().xsetbv(),
             Exit::TaskPriorityWrite { source } => {
                 match emulate::write_task_priority(self.vcpu, &self.machine.memory, source) {
@@ -99,10 +96,15 @@ impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
         })
     }
 
+    // Not inlined: the loop would have fewer registers for the exits that come often.
+    #[inline(never)]
     fn halt(&mut self) -> Outcome {
         let is_masked = !self.vcpu.rflags().contains(Rflags::INTERRUPT);
         if let Err(exception) = instruction::skip(self.vcpu, &self.machine.memory, usual::HLT) {
             return raise(self.vcpu, exception);
+        }
+        if core::mem::take(&mut self.cpu.is_unhalted) {
+            return Outcome::Resume;
         }
         let is_single_stepped = self.vcpu.rflags().contains(Rflags::TRAP);
         let nmi = &mut self.cpu.nmi;
@@ -114,23 +116,28 @@ impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
         if can_be_woken { Outcome::Idle } else { Outcome::Stop(Stop::Fault(Fault::HaltedForever)) }
     }
 
-    /// The guest was interrupted for the host. If that was between its STI and the HLT that it shadows, the HLT is
-    /// carried out here: an interrupt must not come between the two, and not every CPU keeps the shadow across an
-    /// entry (the one that QEMU 7.2 emulates does not), so that the guest would sleep through what was to wake it.
+    /// The guest was interrupted for the host.
+    #[inline]
     fn host_interrupt(&mut self) -> Outcome {
-        if self.vcpu.is_in_interrupt_shadow()
-            && self.vcpu.rflags().contains(Rflags::INTERRUPT)
-            && !self.vcpu.event_pending()
-            && instruction::skip_if(self.vcpu, &self.machine.memory, usual::HLT)
-        {
-            self.machine.set_activity(self.cpu, Activity::Halted);
+        if self.vcpu.is_in_interrupt_shadow() {
+            self.erased().complete_halt();
         }
         Outcome::HostInterrupt
     }
 
-    /// No hypercall is offered; KVM's answer keeps callers that try anyway going.
-    fn hypercall(&mut self) -> Outcome {
-        self.done(usual::VMMCALL, |vcpu| vcpu.set_gpr(Gpr::Rax, NO_SUCH_HYPERCALL))
+    /// The guest was interrupted in a shadow. If that was between its STI and the HLT that it shadows, the HLT is
+    /// carried out here: an interrupt must not come between the two, and not every CPU keeps the shadow across an
+    /// entry (the one that QEMU 7.2 emulates does not), so that the guest would sleep through what was to wake it.
+    #[cold]
+    #[inline(never)]
+    fn complete_halt(&mut self) {
+        if self.vcpu.rflags().contains(Rflags::INTERRUPT)
+            && !self.vcpu.event_pending()
+            && instruction::skip_if(self.vcpu, &self.machine.memory, usual::HLT)
+            && !core::mem::take(&mut self.cpu.is_unhalted)
+        {
+            self.machine.set_activity(self.cpu, Activity::Halted);
+        }
     }
 
     fn xsetbv(&mut self) -> Outcome {

@@ -18,6 +18,8 @@ pub trait Host {
     fn console_input(&mut self) -> Option<u8>;
     /// Makes another vCPU of the guest check its interrupts: it leaves the guest, or wakes up.
     fn kick(&mut self, vcpu: usize);
+    /// Returns whether another vCPU of the guest is on the CPU of the one that calls, and so does not run.
+    fn shares_cpu(&self, vcpu: usize) -> bool;
     /// Makes the CPU leave the guest after its next entry has delivered an event, before the guest executes
     /// anything.
     fn leave_at_once(&mut self);

@@ -5,7 +5,7 @@
 use core::array;
 
 use handover::state::mail_flag::{EARLY_NMI, INIT, LATE_NMI, STARTUP};
-use handover::state::{self, mail_flag, more_nmi};
+use handover::state::{self, mail_flag, more_nmi, unhalt_flag};
 use zerocopy::little_endian::U64;
 
 use super::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -15,6 +15,9 @@ use crate::devices::{DeliveryMode, Destination, InterruptMessage, StateError};
 /// From the bit of a first NMI to that of a second one.
 const SECOND_SHIFT: u32 = 2;
 
+/// The receiver is to be woken, whatever it waits for.
+const UNHALT: u32 = 1 << 14;
+
 /// Messages from other CPUs to one vCPU.
 pub(super) struct Mailbox {
     /// A field below has changed since the receiver checked.
@@ -23,7 +26,7 @@ pub(super) struct Mailbox {
     is_level: [AtomicU64; 4],
     /// NMIs, INIT and start-up interrupt in one word, which keeps their order: an INIT posted while they were taken one
     /// by one would come after its start-up interrupt. The bits are the hand-over's, with a start-up interrupt's page
-    /// below, and those of second NMIs above.
+    /// below, and above them those of second NMIs and [`UNHALT`].
     start: AtomicU32,
     /// [`Addressing::to_word`] of the receiver's local APIC.
     addressing: AtomicU32,
@@ -39,6 +42,8 @@ pub(super) struct PendingEvents {
     pub(super) startup: Option<u8>,
     /// NMIs after it: two at most.
     pub(super) late_nmis: u8,
+    /// It is woken, and so is its next halt if it has not halted.
+    pub(super) unhalts: bool,
 }
 
 impl Mailbox {
@@ -74,6 +79,12 @@ impl Mailbox {
             DeliveryMode::Nmi => self.add(with_nmi),
             DeliveryMode::Smi | DeliveryMode::ExternalInterrupt => return false,
         }
+        !self.has_pending.swap(true, Ordering::AcqRel)
+    }
+
+    /// Wakes the receiver. Returns whether it has to be notified.
+    pub(super) fn unhalt(&self) -> bool {
+        self.start.fetch_or(UNHALT, Ordering::AcqRel);
         !self.has_pending.swap(true, Ordering::AcqRel)
     }
 
@@ -157,6 +168,8 @@ impl Mailbox {
         let second = |first: u32, flag: u32| if start & first << SECOND_SHIFT != 0 { flag } else { 0 };
         let seconds = second(EARLY_NMI, more_nmi::EARLY) | second(LATE_NMI, more_nmi::LATE);
         more.flags = (more.flags.get() & more_nmi::PENDING | seconds).into();
+        let sent = if start & UNHALT != 0 { unhalt_flag::SENT } else { 0 };
+        more.unhalt = (more.unhalt.get() & unhalt_flag::TAKEN | sent).into();
     }
 
     /// Checks that such messages are possible.
@@ -174,6 +187,9 @@ impl Mailbox {
         if lacks(more_nmi::EARLY, EARLY_NMI) || lacks(more_nmi::LATE, LATE_NMI) {
             return refuse("more_nmis.flags", "a second NMI without a first one");
         }
+        if more.unhalt.get() & !unhalt_flag::ALL != 0 {
+            return refuse("more_nmis.unhalt", "a flag is unknown");
+        }
         let is_more = |(requested, is_level): (&U64, &U64)| is_level.get() & !requested.get() != 0;
         if from.requested.iter().zip(&from.is_level).any(is_more) {
             return refuse("mail.is_level", "a vector is not requested");
@@ -189,8 +205,10 @@ impl Mailbox {
         }
         let second = |flag: u32, first: u32| if more.flags.get() & flag != 0 { first << SECOND_SHIFT } else { 0 };
         let seconds = second(more_nmi::EARLY, EARLY_NMI) | second(more_nmi::LATE, LATE_NMI);
-        self.start.store(from.start.get() | seconds, Ordering::Release);
-        let has_pending = from.start.get() != 0 || from.requested.iter().any(|word| word.get() != 0);
+        let unhalt = if more.unhalt.get() & unhalt_flag::SENT != 0 { UNHALT } else { 0 };
+        let start = from.start.get() | seconds | unhalt;
+        self.start.store(start, Ordering::Release);
+        let has_pending = start != 0 || from.requested.iter().any(|word| word.get() != 0);
         self.has_pending.store(has_pending, Ordering::Release);
     }
 }
@@ -203,6 +221,7 @@ impl PendingEvents {
             early_nmis: nmis(EARLY_NMI),
             startup: (start & STARTUP != 0).then_some(start as u8),
             late_nmis: nmis(LATE_NMI),
+            unhalts: start & UNHALT != 0,
         }
     }
 }

@@ -8,4 +8,6 @@ pub struct Others {
     pub can_run: bool,
     /// One of them has halted with interrupts disabled.
     pub halted_for_good: bool,
+    /// One that has halted so may be woken by another's hypercall.
+    pub may_be_woken: bool,
 }

@@ -40,11 +40,12 @@ use crate::vcpu::VcpuState;
 
 impl<M: GuestMemory> Machine<M> {
     /// Returns whether an image that reads this can go on with the guest. One that knows nothing of
-    /// SPEC_CTRL and PRED_CMD answers them with #GP: it must not get a guest that was informed of them. Nor must it get
-    /// a guest with a device that it does not know.
+    /// SPEC_CTRL and PRED_CMD answers them with #GP, and hypercalls with an error: it must not get a guest that was
+    /// informed of them. Nor must it get a guest with a device that it does not know.
     pub fn can_be_read_by(&self, reader: Reader) -> bool {
         self.has_devices_for(reader)
             && (reader.version >= state::Speculation::SINCE || !self.cpuid.speculation().is_offered())
+            && (reader.version >= state::MoreNmis::SINCE || !self.is_paravirtual)
     }
 
     /// Returns whether an image that reads this knows all devices that it must know.

@@ -51,6 +51,18 @@ impl<V: VcpuState + ?Sized, M: GuestMemory, H> VcpuContext<'_, V, M, H> {
             self.machine.set_activity(self.cpu, Activity::Running);
         }
         (0..events.late_nmis).for_each(|_| self.take_nmi());
+        if events.unhalts {
+            self.unhalt();
+        }
+    }
+
+    /// Another CPU wakes this one, whether it has halted yet or not: it may be about to.
+    fn unhalt(&mut self) {
+        match self.cpu.activity {
+            Activity::Halted | Activity::HaltedForGood => self.machine.set_activity(self.cpu, Activity::Running),
+            Activity::Running => self.cpu.is_unhalted = true,
+            Activity::WaitingForStartup => {}
+        }
     }
 
     /// A CPU that waits for a start-up interrupt takes none.
@@ -70,6 +82,7 @@ impl<V: VcpuState + ?Sized, M: GuestMemory, H> VcpuContext<'_, V, M, H> {
         self.vcpu.watch_interrupt_return(false);
         self.cpu.nmi = Nmi::new();
         self.cpu.eoi_flag_is_set = false;
+        self.cpu.is_unhalted = false;
         self.machine.set_activity(self.cpu, Activity::WaitingForStartup);
         self.machine.publish_addressing(self.cpu);
     }

@@ -9,6 +9,7 @@ mod counting;
 mod eoi;
 mod exceptions;
 mod hardware;
+mod hypercalls;
 mod instructions;
 mod interleavings;
 mod interrupts;

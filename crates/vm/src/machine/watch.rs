@@ -17,6 +17,7 @@ impl<M: GuestMemory> Machine<M> {
         Others {
             can_run: self.alive.load(Ordering::Acquire) > itself,
             halted_for_good: self.halted_for_good.load(Ordering::Acquire) > 0,
+            may_be_woken: self.is_paravirtual,
         }
     }
 }

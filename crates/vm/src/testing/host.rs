@@ -31,6 +31,8 @@ pub struct FakeHost {
     pub left_at_once: u32,
     /// vCPUs that were to check their interrupts.
     pub kicked: Vec<usize>,
+    /// vCPUs that are on the same CPU.
+    pub neighbours: Vec<usize>,
     pub vectors: [[u64; 4]; 16],
 }
 
@@ -49,6 +51,9 @@ impl Host for FakeHost {
     }
     fn kick(&mut self, vcpu: usize) {
         self.kicked.push(vcpu);
+    }
+    fn shares_cpu(&self, vcpu: usize) -> bool {
+        self.neighbours.contains(&vcpu)
     }
     fn leave_at_once(&mut self) {
         self.left_at_once += 1;

@@ -11,11 +11,11 @@ use super::*;
 fn any_sample() -> impl Strategy<Value = (Sample, Circumstances)> {
     let place = prop_oneof![Just(0_u64), Just(0x80), Just(0x800), Just(0x9_0000)];
     let read = proptest::option::of(prop_oneof![Just(0_u64), Just(0x90), Just(0x9_0000)]);
-    let around = (any::<bool>(), any::<bool>(), prop::bool::weighted(0.1));
+    let around = (any::<bool>(), any::<bool>(), prop::bool::weighted(0.1), any::<bool>());
     let alive = (prop::bool::weighted(0.05), prop::bool::weighted(0.05), prop::bool::weighted(0.05));
     (place, read, any::<bool>(), 0_u64..2, around, alive).prop_map(
         |(place, read, interrupts_on, registers, around, alive)| {
-            let (others_can_run, others_halted_for_good, has_reported) = around;
+            let (others_can_run, others_halted_for_good, has_reported, others_may_be_woken) = around;
             let sample = Sample {
                 rip: KERNEL + place,
                 cpl: if alive.0 { 3 } else { 0 },
@@ -26,7 +26,7 @@ fn any_sample() -> impl Strategy<Value = (Sample, Circumstances)> {
                 clock_read_at: read.map(|at| KERNEL + at),
                 ..delay_loop(0)
             };
-            (sample, Circumstances { has_reported, others_can_run, others_halted_for_good })
+            (sample, Circumstances { has_reported, others_can_run, others_halted_for_good, others_may_be_woken })
         },
     )
 }

@@ -9,23 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{decoded, encoded, framed};
 use crate::decode::kind;
-use crate::format::{Error, Full, Reader, Sink, Writer};
 use crate::frugal::{Asked, Listener, Question};
 use crate::*;
-
-struct Bytes(Vec<u8>);
-
-impl Sink for Bytes {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
-        self.0.extend_from_slice(bytes);
-        Ok(())
-    }
-}
+use cbor::{Error, Reader};
 
 fn written(value: &impl Serialize) -> Vec<u8> {
-    let mut bytes = Bytes(vec![]);
-    value.serialize(&mut Writer::new(&mut bytes)).expect("there is room");
-    bytes.0
+    let mut bytes = vec![];
+    cbor::append(value, &mut bytes).expect("each kind has an encoding");
+    bytes
 }
 
 fn read<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<T, Error> {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+use std::net::Ipv4Addr;
+
 use super::*;
 use proptest::prelude::*;
 
@@ -42,6 +44,8 @@ fn times_are_milliseconds() {
     assert_eq!(only("agent=dmi:50"), Task::Dmi(Duration::from_millis(50)));
     assert_eq!(only("agent=poll:3"), Task::Poll(Duration::from_millis(3)));
     assert_eq!(only("agent=mix:3"), Task::Mix(Duration::from_millis(3)));
+    assert_eq!(only("agent=locks:5"), Task::Locks(Duration::from_millis(5)));
+    assert_eq!(only("agent=pipe:5"), Task::Pipe(5));
     assert_eq!(only("agent=churn:5"), Task::Churn(Duration::from_millis(5)));
     assert_eq!(only("agent=stress:250"), Task::Stress(Duration::from_millis(250)));
     assert_eq!(only("agent=replug:3"), Task::Replug(3));

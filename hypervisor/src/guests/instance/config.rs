@@ -57,6 +57,9 @@ pub(super) fn machine_config(guest: &Guest) -> Result<MachineConfig, String> {
     };
     let vcpus = guest.config.vcpus;
     let mut cpuid = CpuidTable::new(&shown, &CpuidConfig { vcpus, tsc_khz: khz, apic_timer_khz: khz });
+    if guest.config.is_paravirtual {
+        cpuid.show_paravirtual();
+    }
     if let Some(counters) = counters_of(guest) {
         cpuid.show_counters(counters.vendor);
     }

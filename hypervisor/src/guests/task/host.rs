@@ -8,7 +8,8 @@ use vm::devices::virtio::Fault;
 use vm::machine::Host;
 use vm::machine::emulate::VectorWrite;
 
-use crate::arch::{clock, cpu, percpu, timer, vector};
+use crate::arch::percpu::{self, PerCpu};
+use crate::arch::{clock, cpu, timer, vector};
 use crate::guests::forwarding::Next;
 use crate::guests::guest::Guest;
 
@@ -47,6 +48,10 @@ impl Host for TaskHost {
     #[inline]
     fn kick(&mut self, vcpu: usize) {
         percpu::kick(self.guest.cpu_to_notify(vcpu));
+    }
+
+    fn shares_cpu(&self, vcpu: usize) -> bool {
+        self.guest.cpu_of(vcpu) == PerCpu::current_index()
     }
 
     fn leave_at_once(&mut self) {

@@ -2,7 +2,6 @@
 //! A vCPU's stretches of running, watched: one that only spins is reported, and rests if it is to be
 //! throttled.
 
-use vm::machine::Others;
 use watch::{Circumstances, Finding};
 
 use super::{Pause, Task};
@@ -38,9 +37,14 @@ impl Task {
     fn check_spin(&mut self, now: u64) -> Option<u64> {
         let guest = self.instance.guest.clone();
         let sample = watching::sample(&*self.vcpu, &mut self.cpu, now);
-        let Others { can_run, halted_for_good } = self.instance.machine.others(&self.cpu);
+        let others = self.instance.machine.others(&self.cpu);
         let has_reported = guest.health.has_reported();
-        let around = Circumstances { has_reported, others_can_run: can_run, others_halted_for_good: halted_for_good };
+        let around = Circumstances {
+            has_reported,
+            others_can_run: others.can_run,
+            others_halted_for_good: others.halted_for_good,
+            others_may_be_woken: others.may_be_woken,
+        };
         match self.watched.judge(&sample, around) {
             Finding::Unremarkable => {}
             Finding::Suspect => self.vcpu.watch_clock_reads(true),

@@ -245,6 +245,14 @@ pub const KVM: &[Feature] = &[
     (24, "CLOCKSOURCE_STABLE", Always),
 ];
 
+/// More of them, for guests whose vCPUs share CPUs. Hypercalls and the steal time area provide them.
+pub const KVM_PARAVIRTUAL: &[Feature] = &[
+    (7, "PV_UNHALT", Always),
+    (9, "PV_TLB_FLUSH", Always),
+    (11, "PV_SEND_IPI", Always),
+    (13, "PV_SCHED_YIELD", Always),
+];
+
 /// Leaf 0x8000_0001, ECX. CmpLegacy (1) follows the number of CPUs on AMD.
 pub const LEAF_8000_0001_ECX: &[Feature] = &[
     (0, "LAHF in 64-bit mode", AsHost),

@@ -43,7 +43,7 @@ impl GuestMemory for Journal {
 #[test]
 fn the_area_is_laid_out_as_linux_reads_it() {
     let memory = FakeMemory::new(0x2000);
-    registered(&memory).publish(&memory, 0x0102_0304_0506).unwrap();
+    registered(&memory).publish(&memory, 0x0102_0304_0506, false).unwrap();
     let bytes = memory.bytes(Gpa(AREA), 64);
     assert_eq!(bytes[..8], 0x0102_0304_0506_u64.to_le_bytes());
     assert_eq!(bytes[8..12], 2_u32.to_le_bytes());
@@ -55,7 +55,7 @@ fn the_version_is_odd_while_the_body_is_written() {
     let memory = Journal(RefCell::default());
     let mut steal = StealTime::default();
     steal.write_msr(&memory, AREA | 1).unwrap();
-    steal.publish(&memory, 7).unwrap();
+    steal.publish(&memory, 7, false).unwrap();
     let writes: Vec<_> = memory.0.into_inner().into_iter().map(|(gpa, bytes)| (gpa - AREA, bytes[0])).collect();
     assert_eq!(writes, [(8, 1), (0, 7), (16, 0), (8, 2)]);
 }
@@ -66,7 +66,7 @@ fn a_preempted_cpu_is_marked_until_it_runs_again() {
     let mut steal = registered(&memory);
     steal.mark_preempted(&memory).unwrap();
     assert_eq!(memory.bytes(Gpa(AREA + 16), 1), [1]);
-    steal.publish(&memory, 0).unwrap();
+    steal.publish(&memory, 0, false).unwrap();
     assert_eq!(memory.bytes(Gpa(AREA + 16), 1), [0]);
 }
 
@@ -74,9 +74,9 @@ fn a_preempted_cpu_is_marked_until_it_runs_again() {
 fn the_register_reads_back_what_was_written_and_nothing_is_written_while_it_is_off() {
     let memory = Journal(RefCell::default());
     let mut steal = StealTime::default();
-    steal.publish(&memory, 1).unwrap();
+    steal.publish(&memory, 1, false).unwrap();
     steal.write_msr(&memory, AREA).unwrap();
-    steal.publish(&memory, 2).unwrap();
+    steal.publish(&memory, 2, false).unwrap();
     steal.mark_preempted(&memory).unwrap();
     assert_eq!(steal.read_msr(), AREA);
     assert!(memory.0.into_inner().is_empty());
@@ -96,9 +96,9 @@ fn a_reserved_bit_is_refused_and_changes_nothing() {
 fn time_stolen_while_there_was_no_area_is_not_reported() {
     let memory = FakeMemory::new(0x2000);
     let mut steal = StealTime::default();
-    steal.publish(&memory, 1_000_000).unwrap();
+    steal.publish(&memory, 1_000_000, false).unwrap();
     steal.write_msr(&memory, AREA | 1).unwrap();
-    steal.publish(&memory, 1_000_005).unwrap();
+    steal.publish(&memory, 1_000_005, false).unwrap();
     assert_eq!(reported_ns(&memory), 5);
 }
 
@@ -106,11 +106,11 @@ fn time_stolen_while_there_was_no_area_is_not_reported() {
 fn a_cpu_that_comes_back_on_line_goes_on_from_where_it_was() {
     let memory = FakeMemory::new(0x2000);
     let mut steal = registered(&memory);
-    steal.publish(&memory, 100).unwrap();
+    steal.publish(&memory, 100, false).unwrap();
     steal.write_msr(&memory, 0).unwrap();
-    steal.publish(&memory, 300).unwrap();
+    steal.publish(&memory, 300, false).unwrap();
     steal.write_msr(&memory, AREA | 1).unwrap();
-    steal.publish(&memory, 310).unwrap();
+    steal.publish(&memory, 310, false).unwrap();
     assert_eq!(reported_ns(&memory), 110);
 }
 
@@ -119,7 +119,7 @@ fn a_total_that_starts_again_takes_nothing_back() {
     let memory = FakeMemory::new(0x2000);
     let mut steal = registered(&memory);
     for (stolen_ns, reported) in [(100, 100), (3, 100), (10, 107)] {
-        steal.publish(&memory, stolen_ns).unwrap();
+        steal.publish(&memory, stolen_ns, false).unwrap();
         assert_eq!(reported_ns(&memory), reported);
     }
 }
@@ -130,7 +130,7 @@ fn an_area_outside_of_memory_is_an_error_and_no_more() {
     for area in [0x2000, 0xffff_ffff_ffff_ffc0] {
         let mut steal = StealTime::default();
         steal.write_msr(&memory, area | 1).unwrap();
-        assert!(steal.publish(&memory, 1).is_err());
+        assert!(steal.publish(&memory, 1, false).is_err());
         assert!(steal.mark_preempted(&memory).is_err());
     }
 }
@@ -139,7 +139,7 @@ fn an_area_outside_of_memory_is_an_error_and_no_more() {
 fn the_state_survives_and_an_impossible_one_is_refused() {
     let memory = FakeMemory::new(0x2000);
     let mut steal = registered(&memory);
-    steal.publish(&memory, 5).unwrap();
+    steal.publish(&memory, 5, false).unwrap();
     let state = steal.state();
     assert_eq!(state, StealTimeState { msr: AREA | 1, version: 2, reported_ns: 5, stolen_ns: 5 });
     assert_eq!(StealTime::from_state(&state), Ok(steal));
@@ -153,7 +153,7 @@ proptest! {
         let memory = FakeMemory::new(256);
         let mut steal = StealTime::default();
         prop_assert_eq!(steal.write_msr(&memory, value).is_ok(), value & 0x3e == 0);
-        let _ = steal.publish(&memory, stolen_ns);
+        let _ = steal.publish(&memory, stolen_ns, false);
         let _ = steal.mark_preempted(&memory);
         prop_assert_eq!(StealTime::from_state(&steal.state()).is_ok(), true);
     }
@@ -166,9 +166,36 @@ proptest! {
         for (is_on, more) in steps {
             steal.write_msr(&memory, AREA | u64::from(is_on)).unwrap();
             total += more;
-            steal.publish(&memory, total).unwrap();
+            steal.publish(&memory, total, false).unwrap();
             prop_assert_eq!(reported_ns(&memory), last + if is_on { more } else { 0 });
             last = reported_ns(&memory);
         }
     }
+}
+
+/// Memory whose flags differ at each access.
+struct Restless;
+
+impl GuestMemory for Restless {
+    fn read(&self, _: Gpa, into: &mut [u8]) -> Result<(), OutOfRange> {
+        into.fill(1);
+        Ok(())
+    }
+    fn write(&self, _: Gpa, _: &[u8]) -> Result<(), OutOfRange> {
+        Ok(())
+    }
+    fn compare_exchange(&self, _: Gpa, _: AccessSize, _: u64, _: u64) -> Result<bool, OutOfRange> {
+        Ok(false)
+    }
+    fn size_bytes(&self) -> u64 {
+        u64::MAX
+    }
+}
+
+#[test]
+fn flags_that_never_hold_still_are_a_flush() {
+    let mut steal = StealTime::default();
+    steal.write_msr(&Restless, AREA | 1).unwrap();
+    assert_eq!(steal.publish(&Restless, 1, true), Ok(true));
+    assert_eq!(steal.publish(&Restless, 2, false), Ok(false));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A machine's state of one vCPU, in the hand-over's format.
 
-use handover::state::{self, event_state};
+use handover::state::{self, event_state, unhalt_flag};
 
 use super::lapic;
 use crate::cpu::kvmclock::{SharedArea, VcpuClock, VcpuClockState};
@@ -18,6 +18,7 @@ impl Cpu {
     pub(super) fn save(&self, guest_ticks: u64, into: &mut state::Vcpu) {
         lapic::save(&self.lapic, &mut into.lapic);
         self.nmi.save(&mut into.events, &mut into.more_nmis);
+        into.more_nmis.unhalt = if self.is_unhalted { unhalt_flag::TAKEN } else { 0 }.into();
         self.save_events(&mut into.events);
         self.save_time(&mut into.time);
         self.save_msrs(&mut into.msrs);
@@ -52,6 +53,7 @@ impl Cpu {
             nmi: Nmi::restored(events, &from.more_nmis)?,
             step: None,
             activity: activity(events.activity.get())?,
+            is_unhalted: from.more_nmis.unhalt.get() & unhalt_flag::TAKEN != 0,
             tsc_at_start: time.tsc_at_start.get(),
             tsc_offset: time.tsc_offset.get(),
             alarm: (flags & event_state::HAS_ALARM != 0).then_some(time.alarm.get()),

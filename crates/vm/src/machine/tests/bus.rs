@@ -97,6 +97,9 @@ impl Host for Watching<'_> {
         assert!(self.machine.bus.devices().all(|device| device.try_lock().is_some()), "a device is borrowed");
         self.kicks.set(self.kicks.get() + 1);
     }
+    fn shares_cpu(&self, _: usize) -> bool {
+        false
+    }
     fn leave_at_once(&mut self) {}
     fn set_alarm(&mut self, _: Option<u64>) {}
     fn panicked(&mut self, _: PanicEvent) {}

@@ -30,11 +30,11 @@ fn an_area_that_is_not_aligned_is_a_general_protection_fault() {
 #[test]
 fn the_guest_reads_what_was_stolen_since_it_asked() {
     let mut lab = Lab::new();
-    lab.machine.publish_steal(&mut lab.cpu, 1_000);
+    let _ = lab.machine.publish_steal(&mut lab.cpu, 1_000);
     lab.wrmsr(KVM_STEAL_TIME, AREA | 1).unwrap();
     lab.machine.mark_preempted(&lab.cpu);
     assert_eq!(lab.machine.memory().bytes(Gpa(AREA + 16), 1), [1]);
-    lab.machine.publish_steal(&mut lab.cpu, 1_250);
+    let _ = lab.machine.publish_steal(&mut lab.cpu, 1_250);
     assert_eq!((reported_ns(&lab), lab.machine.memory().bytes(Gpa(AREA + 16), 1)), (250, std::vec![0]));
 }
 
@@ -42,7 +42,7 @@ fn the_guest_reads_what_was_stolen_since_it_asked() {
 fn an_area_outside_of_memory_does_no_harm() {
     let mut lab = Lab::new();
     assert_eq!(lab.wrmsr(KVM_STEAL_TIME, 0xffff_ffff_ffff_ffc0 | 1), Ok(()));
-    lab.machine.publish_steal(&mut lab.cpu, 5);
+    let _ = lab.machine.publish_steal(&mut lab.cpu, 5);
     lab.machine.mark_preempted(&lab.cpu);
 }
 
@@ -50,8 +50,8 @@ fn an_area_outside_of_memory_does_no_harm() {
 fn the_next_image_goes_on_where_the_last_one_was() {
     let mut lab = Lab::new();
     lab.wrmsr(KVM_STEAL_TIME, AREA | 1).unwrap();
-    lab.machine.publish_steal(&mut lab.cpu, 100);
+    let _ = lab.machine.publish_steal(&mut lab.cpu, 100);
     let mut next = lab.carried();
-    next.machine.publish_steal(&mut next.cpu, 130);
+    let _ = next.machine.publish_steal(&mut next.cpu, 130);
     assert_eq!(reported_ns(&next), 130);
 }

@@ -35,14 +35,15 @@ fn a_local_apic_in_memory_is_no_device_that_counts() {
 fn who_halts_with_interrupts_off_has_halted_for_good() {
     let mut lab = Lab::with_vcpus(2, false);
     let mut other = Cpu::new(1, false, START, 0, Arc::default());
-    assert_eq!(lab.machine.others(&lab.cpu), Others { can_run: false, halted_for_good: false });
+    let others = |can_run, halted_for_good| Others { can_run, halted_for_good, may_be_woken: false };
+    assert_eq!(lab.machine.others(&lab.cpu), others(false, false));
     lab.machine.set_activity(&mut other, Activity::Running);
-    assert_eq!(lab.machine.others(&lab.cpu), Others { can_run: true, halted_for_good: false });
+    assert_eq!(lab.machine.others(&lab.cpu), others(true, false));
     lab.machine.set_activity(&mut other, Activity::Halted);
-    assert_eq!(lab.machine.others(&lab.cpu), Others { can_run: true, halted_for_good: false });
+    assert_eq!(lab.machine.others(&lab.cpu), others(true, false));
     lab.machine.set_activity(&mut other, Activity::HaltedForGood);
-    assert_eq!(lab.machine.others(&lab.cpu), Others { can_run: false, halted_for_good: true });
+    assert_eq!(lab.machine.others(&lab.cpu), others(false, true));
     lab.machine.set_activity(&mut other, Activity::WaitingForStartup);
-    assert_eq!(lab.machine.others(&lab.cpu), Others { can_run: false, halted_for_good: false });
+    assert_eq!(lab.machine.others(&lab.cpu), others(false, false));
     lab.machine.set_activity(&mut lab.cpu, Activity::Running);
 }

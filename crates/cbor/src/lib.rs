@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The encoding of messages: CBOR (RFC 8949) in which a field's place in its list is its number.
+//! Values of serde's types as CBOR (RFC 8949) in which a field's place in its list is its number: the encoding of
+//! messages and of manifests.
 //!
 //! | Rust | CBOR |
 //! |---|---|
@@ -12,6 +13,10 @@
 //! So types grow at their end. A reader passes over fields that it does not know, and gives those that it misses their
 //! default (`#[serde(default)]`). A variant that it does not know is [`Error::Unknown`], or the variant `Unknown` of
 //! types that have one.
+#![no_std]
+#![warn(missing_docs)]
+
+extern crate alloc;
 
 mod deserializer;
 mod reader;
@@ -19,4 +24,4 @@ mod variant;
 mod write;
 
 pub use reader::{Error, Reader, read};
-pub use write::{Full, Sink, Writer};
+pub use write::{Full, Sink, Writer, append};

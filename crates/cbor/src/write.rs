@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From values to bytes.
 
+use alloc::vec::Vec;
 use core::fmt::{self, Display};
 
 use minicbor::Encoder;
 use minicbor::encode::{self, Write};
 use serde::ser::{self, Serialize};
 
-/// There is no room for the value, or it is of a kind that no message has.
+/// There is no room for the value, or it is of a kind that has no encoding here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
 impl Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("there is no room for the message")
+        f.write_str("there is no room for the value")
     }
 }
 
@@ -37,7 +38,22 @@ pub trait Sink {
     fn put(&mut self, bytes: &[u8]) -> Result<(), Full>;
 }
 
-/// One type for all sinks, so that messages are encoded by one piece of code.
+impl Sink for Vec<u8> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+        self.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// Appends a value.
+///
+/// # Errors
+/// It is of a kind that has no encoding here.
+pub fn append(value: &impl Serialize, to: &mut Vec<u8>) -> Result<(), Full> {
+    value.serialize(&mut Writer::new(to))
+}
+
+/// One type for all sinks, so that each type is encoded by one piece of code.
 struct Out<'s>(&'s mut dyn Sink);
 
 impl Write for Out<'_> {

@@ -19,8 +19,8 @@ pub enum Error {
 impl Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Malformed => "no message is encoded so",
-            Self::Unknown => "the message is of a newer release",
+            Self::Malformed => "no value is encoded so",
+            Self::Unknown => "it is of a newer release",
         })
     }
 }
