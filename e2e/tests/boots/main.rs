@@ -248,6 +248,7 @@ fn trials() -> Vec<Trial> {
         ("update", update::amid::RULES),
         ("update", update::beside::RULES),
         ("update", update::confirmed::RULES),
+        ("update", update::confirmed_bundle::RULES),
         ("update", update::faults::RULES),
         ("update", update::images::RULES),
         ("update", update::linux::RULES),

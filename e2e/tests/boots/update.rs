@@ -19,6 +19,7 @@ use super::{Rule, report};
 pub mod amid;
 pub mod beside;
 pub mod confirmed;
+pub mod confirmed_bundle;
 pub mod faults;
 pub mod images;
 pub mod linux;
@@ -100,9 +101,13 @@ const ATTEMPTS: u32 = 3;
 /// Sends an image while the guest that computes is paused: on CPUs that take turns it would take three times as
 /// long.
 fn send_image(host: &mut Host, file: &[u8]) -> Result<()> {
+    send_file(host, UploadKind::Image, file)
+}
+
+fn send_file(host: &mut Host, kind: UploadKind, file: &[u8]) -> Result<()> {
     host.order(RequestBody::VmPause { name: B.to_owned() })?;
     host.state(B, VmState::Paused)?;
-    host.upload(UploadKind::Image, file)?;
+    host.upload(kind, file)?;
     host.order(RequestBody::VmResume { name: B.to_owned() })?;
     host.state(B, VmState::Running).map(drop)
 }

@@ -40,6 +40,7 @@ impl Control {
         let reason = match self.confirmation.confirm() {
             Ok(is_news) => {
                 if is_news {
+                    inherited::release_previous_bundle();
                     record(EventKind::UpdateConfirmed { generation: inherited::generation() });
                 }
                 return Ok(ReplyBody::Done);

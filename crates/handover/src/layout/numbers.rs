@@ -72,6 +72,9 @@ numbered! {
         File = 7 since 2,
         /// The file of the image that hands over: likewise.
         PreviousFile = 8 since 2,
+        /// The bundle of the image that hands over, where an update with another one is to be confirmed: until it has
+        /// been.
+        PreviousBundle = 9 since 4,
         /// Rings of the timeline, which describe themselves (`timeline::layout`): the new image goes on in them, where
         /// they lie.
         Timeline = 20 since 2,

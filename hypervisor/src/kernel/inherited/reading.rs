@@ -9,7 +9,7 @@ use handover::record::Record;
 use units::{PhysAddr, PhysRange};
 
 use super::channel_state::channel_state;
-use super::record::{FILES, KNOWN, Known, RECORD};
+use super::record::{FILES, KNOWN, Known, PREVIOUS_BUNDLE, RECORD};
 use crate::arch::boot::{self as entry, BootMemory};
 use crate::arch::timer::Rates;
 use crate::arch::{clock, timer};
@@ -38,6 +38,7 @@ pub fn take_over(at: PhysAddr) -> Result<BootInfo, RecordError> {
         let kept = |purpose| record.kept_for(purpose).next().map(|range| (purpose, range));
         [Purpose::File, Purpose::PreviousFile].into_iter().filter_map(kept).collect()
     });
+    *PREVIOUS_BUNDLE.lock() = record.kept_for(Purpose::PreviousBundle).next();
     *RECORD.lock() = Some(record);
     boot_info(&record)
 }

@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::String;
 
 use arrayvec::{ArrayString, ArrayVec};
+use frames::FrameRange;
 use handover::layout::{Checked, CpuState, Purpose, Stamps};
 use handover::record::Record;
 use handover::{Items, RecordError};
@@ -21,6 +22,8 @@ pub const FILE_LENGTH_BYTES: usize = size_of::<u64>();
 pub static RECORD: Mutex<Option<Record<'static>>> = Mutex::new(None);
 /// The memory of files that images were made from.
 pub static FILES: Once<ArrayVec<(Purpose, PhysRange), 2>> = Once::new();
+/// The memory of the bundle of the image before, while an update with another one is to be confirmed.
+pub static PREVIOUS_BUNDLE: Mutex<Option<PhysRange>> = Mutex::new(None);
 /// The fields that are needed after that.
 pub static KNOWN: Once<Known> = Once::new();
 /// The build of the image before, where only its file states.
@@ -123,6 +126,16 @@ pub fn file(purpose: Purpose) -> Option<&'static [u8]> {
     let range = files.iter().find(|(of, _)| *of == purpose)?.1;
     let (room, length) = memory::module_bytes(range)?.split_last_chunk::<FILE_LENGTH_BYTES>()?;
     room.get(..u64::from_le_bytes(*length) as usize)
+}
+
+/// The bundle of the image before, if an update with another one is to be confirmed.
+pub fn previous_bundle() -> Option<PhysRange> {
+    *PREVIOUS_BUNDLE.lock()
+}
+
+/// Gives it back: the update stays.
+pub fn release_previous_bundle() {
+    PREVIOUS_BUNDLE.lock().take().and_then(FrameRange::adopt).into_iter().for_each(memory::release);
 }
 
 /// The CPUs that take part, the one that hands over first: the old image's number, identifier, and page or

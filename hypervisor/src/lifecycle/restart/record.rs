@@ -8,16 +8,15 @@ use handover::layout::{
 };
 use handover::{Full, Writer};
 use seal::Verify;
-use units::PhysRange;
+use units::{PageSize, PhysRange};
 
 use super::composing::Composed;
 use super::hand_over::HandOver;
 use super::staged_image::{Hashed, Trusted};
-use super::upload::Upload;
 use crate::arch::boot as entry;
 use crate::arch::switch_pages::SwitchPages;
 use crate::arch::{clock, percpu, timer};
-use crate::guests::{control_keys, events};
+use crate::guests::{configuration, control_keys, events};
 use crate::kernel::console;
 use crate::kernel::console::log::Legacy;
 use crate::kernel::cpus::{self, Member};
@@ -66,7 +65,8 @@ pub fn write_record(
         root: switch_pages.next_root().into(),
     };
     let checked = checked_section(&hand_over.next, hashed);
-    let bundle = hand_over.source.next_bundle().map(Upload::range);
+    let bundle = hand_over.source.next_bundle();
+    let own_bundle = bundle.and(hand_over.confirm_within_s).and_then(|_| own_bundle(&boot.modules));
     let modules = modules(&boot.modules, bundle.or_else(|| hand_over.bundle.as_ref().map(Composed::range)));
     let mut writer = Writer::for_version(hand_over.record.bytes_mut(), hand_over.version);
     writer.one(Kind::Host, &host).one(Kind::Clock, &clock_section()).one(Kind::SwitchPages, &way);
@@ -80,6 +80,7 @@ pub fn write_record(
         .chain(staging_memory)
         .chain(next_file)
         .chain(own_file)
+        .chain(own_bundle.map(|range| (range, Purpose::PreviousBundle)))
         .chain(kept_rings)
         .chain(timelines)
         .chain(iommu_tables)
@@ -145,6 +146,15 @@ fn modules(all: &[boot::Module], bundle: Option<PhysRange>) -> impl Iterator<Ite
     let first = bundle.map(|range| (range, all.first().map_or("", |module| module.command_line.as_str())));
     let rest = all.iter().skip(usize::from(bundle.is_some()));
     first.into_iter().chain(rest.map(|module| (module.range, module.command_line.as_str()))).map(module)
+}
+
+/// The frames of the bundle that this image runs, unless its configuration has changed since. What stands behind the
+/// archive is passed over.
+fn own_bundle(modules: &[boot::Module]) -> Option<PhysRange> {
+    const PAGE_BYTES: u64 = PageSize::Kib4.bytes();
+    let range = modules.first().filter(|_| configuration::changes() == 0)?.range;
+    let frames = PhysRange::from_start(range.start(), range.bytes().next_multiple_of(PAGE_BYTES))?;
+    frames.is_aligned(PAGE_BYTES).then_some(frames)
 }
 
 fn module((range, line): (PhysRange, &str)) -> Module {

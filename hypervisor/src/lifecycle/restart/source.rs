@@ -8,6 +8,7 @@ use alloc::string::ToString;
 
 use bundle::Bundle;
 use handover::layout::Purpose;
+use units::PhysRange;
 
 use super::error::StageError;
 use super::upload::Upload;
@@ -19,6 +20,8 @@ pub struct Source {
     file: File,
     /// The part of the file that is the image, its seal included.
     image: Range<usize>,
+    /// The bundle of the image before, which comes back with it.
+    previous_bundle: Option<PhysRange>,
 }
 
 enum File {
@@ -34,19 +37,21 @@ impl Source {
         let bundle = configuration::bundle().ok_or(StageError::NoBundle)?;
         let name = bundle.manifest().host.image.as_deref().ok_or(StageError::NoImage)?;
         let image = bundle.file(name).map_err(|error| StageError::Bundle(error.to_string()))?;
-        Ok(Self { file: File::Resident(image), image: 0..image.len() })
+        Ok(Self { file: File::Resident(image), image: 0..image.len(), previous_bundle: None })
     }
 
-    /// The image that ran before the last update.
+    /// The image that ran before the last update, with its bundle while that update is to be confirmed. A configuration
+    /// that has changed since stays.
     pub fn previous() -> Result<Self, StageError> {
         let image = inherited::file(Purpose::PreviousFile).ok_or(StageError::NoPrevious)?;
-        Ok(Self { file: File::Resident(image), image: 0..image.len() })
+        let previous_bundle = inherited::previous_bundle().filter(|_| configuration::changes() == 0);
+        Ok(Self { file: File::Resident(image), image: 0..image.len(), previous_bundle })
     }
 
     /// An image that was sent, alone or in a bundle; the error gives the file back.
     pub fn uploaded(upload: Box<Upload>) -> Result<Self, (StageError, Box<Upload>)> {
         match image_in(&upload) {
-            Ok(image) => Ok(Self { file: File::Uploaded(upload), image }),
+            Ok(image) => Ok(Self { file: File::Uploaded(upload), image, previous_bundle: None }),
             Err(error) => Err((error, upload)),
         }
     }
@@ -76,11 +81,12 @@ impl Source {
         }
     }
 
-    /// Returns the file that was sent, if it is a bundle: it is handed over to the next image as its bundle.
-    pub fn next_bundle(&self) -> Option<&Upload> {
+    /// Returns the bundle that is handed over to the next image as its own, if that is another one than this image's:
+    /// one that was sent, or the one before.
+    pub fn next_bundle(&self) -> Option<PhysRange> {
         match &self.file {
-            File::Uploaded(upload) if upload.is_bundle() => Some(upload),
-            _ => None,
+            File::Uploaded(upload) if upload.is_bundle() => Some(upload.range()),
+            _ => self.previous_bundle,
         }
     }
 }
