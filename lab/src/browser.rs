@@ -54,6 +54,22 @@ pub fn visit(browser: &Path, folder: &Path, file: &str) -> Option<String> {
         let _ = output.read_to_string(&mut text);
         text
     });
+    ends(child)?;
+    reader.join().ok()
+}
+
+/// Takes a picture of the page at this address, as it is when all of it is loaded: a PNG. `None` where that took too
+/// long.
+pub fn picture(browser: &Path, folder: &Path, address: &str, to: &Path) -> Option<Vec<u8>> {
+    let mut command = headless(browser, &folder.join("picture"));
+    command.args(["--hide-scrollbars", "--window-size=1280,1600"]);
+    command.arg(format!("--screenshot={}", to.display())).arg(address);
+    ends(command.stdout(Stdio::null()).spawn().ok()?)?;
+    fs::read(to).ok()
+}
+
+/// Waits for the browser's end; `None` where it has to be ended.
+fn ends(mut child: Child) -> Option<()> {
     let started = Instant::now();
     while child.try_wait().ok()?.is_none() {
         if started.elapsed() > LIMIT {
@@ -63,7 +79,7 @@ pub fn visit(browser: &Path, folder: &Path, file: &str) -> Option<String> {
         }
         thread::sleep(Duration::from_millis(50));
     }
-    reader.join().ok()
+    Some(())
 }
 
 /// A browser that stays on its page, until this is dropped.

@@ -8,6 +8,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use baton::connection::Identity;
@@ -17,6 +18,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 const VISIT: &str = include_str!("visit.html");
+/// The service's page alone. It is loaded once a picture that is hidden has come, and the page has what it shows.
+const FRAMED: &str = "<!DOCTYPE html><title>picture</title><body style=\"margin: 0\"><img src=\"/later\" alt=\"\" hidden>\
+                      <iframe src=\"/\" title=\"the page\" style=\"border: 0; width: 100vw; height: 100vh\"></iframe>";
+const LATER: Duration = Duration::from_secs(8);
 
 /// Returns the address for the browser, and what the page's visitor reports.
 pub fn serve(port: u16, identity: &Identity) -> Result<(SocketAddr, Receiver<String>)> {
@@ -49,6 +54,11 @@ fn pass(mut browser: TcpStream, port: u16, config: Arc<ClientConfig>, send: &Sen
     let (head, body) = request(&mut browser)?;
     let own = match head.split(' ').nth(1) {
         Some("/visit") => VISIT,
+        Some("/framed") => FRAMED,
+        Some("/later") => {
+            thread::sleep(LATER);
+            ""
+        }
         Some("/seen") => {
             send.send(String::from_utf8_lossy(&body).into_owned())?;
             ""
