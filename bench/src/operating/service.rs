@@ -21,6 +21,8 @@ use super::{Context, MEMORY, page};
 
 /// The program, below the source's folder.
 const PROGRAM: &str = "target/release/baton-serve";
+/// The checker of the page, likewise.
+const AXE: &str = "target/axe-core/axe.min.js";
 const HOSTS: usize = 10;
 /// Guests of a host, which sleep.
 const GUESTS: usize = 2;
@@ -136,7 +138,8 @@ pub(super) fn run(context: &Context, program: &Path, report: &mut Report<'_>) ->
         read.push(service.resident()?);
         rates.push(requests_per_second(&service)?);
         if let Some(browser) = &browser {
-            loads.push(page::load(browser, folder.path(), port)?);
+            let axe = context.root.join(AXE);
+            loads.push(page::load(browser, folder.path(), port, &axe)?);
         }
         used.push(service.resident()?);
     }
@@ -145,12 +148,25 @@ pub(super) fn run(context: &Context, program: &Path, report: &mut Report<'_>) ->
     report.goal("serve_rss_mib", value)?;
     let value = report.figure(Figure::measured("4 clients, Unix socket", "requests", "requests/s", rates))?;
     report.goal("api_requests_per_s", value)?;
+    report_page(context, &loads, report)
+}
+
+fn report_page(context: &Context, loads: &[page::Loaded], report: &mut Report<'_>) -> Result<()> {
     if loads.is_empty() {
-        context.note("operating: no Chromium here: the page's load is left out");
+        context.note("operating: no Chromium here: the page is left out");
+        report.leave_out("axe_violations")?;
         return report.leave_out("page_load_s");
     }
-    let value = report.figure(Figure::measured("10 hosts, Chromium", "load", "s", loads))?;
-    report.goal("page_load_s", value)
+    let seconds = loads.iter().map(|load| load.seconds).collect::<Vec<_>>();
+    let value = report.figure(Figure::measured("10 hosts, Chromium", "load", "s", seconds))?;
+    report.goal("page_load_s", value)?;
+    let violations: Vec<f64> = loads.iter().filter_map(|load| load.violations).collect();
+    if violations.is_empty() {
+        context.note("operating: no axe-core here: the page is not checked");
+        return report.leave_out("axe_violations");
+    }
+    let value = report.figure(Figure::measured("10 hosts, axe-core", "violations", "violations", violations))?;
+    report.goal("axe_violations", value)
 }
 
 /// Returns an address that was free a moment ago.

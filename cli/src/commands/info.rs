@@ -57,6 +57,7 @@ fn text(info: &HostInfo, booted: &str) -> String {
     };
     let rows = [
         ("version", with_build(&info.version, &info.build)),
+        ("hand-over", format!("versions {} to {}", info.oldest_handover, info.newest_handover)),
         ("security", security(info)),
         ("generation", info.generation.to_string()),
         ("up for", format!("{:.1} s, since {booted}", seconds(info.uptime_ns))),
@@ -110,6 +111,7 @@ mod tests {
         assert_eq!(
             text(&info, "2026-11-27T09:40:12.000Z"),
             "version      0.1.0 (0123456789ab)\n\
+             hand-over    versions 3 to 4\n\
              security     version 5, older images are refused without --allow-downgrade; no key is trusted, so no \
              signature is wanted\n\
              generation   3\nup for       1.2 s, since 2026-11-27T09:40:12.000Z\nCPUs         2\nmemory       2 GiB (1 GiB free)\n\

@@ -25,9 +25,9 @@
 //! Tool and host may be of different releases. A field is added at the end of its struct, with `#[serde(default)]`; a
 //! variant at the end of its enumeration. So each side reads what it knows: a host refuses a request that it does not
 //! know, by its number ([`FrameError::NewRequest`]), and a tool shows an event that it does not know as such
-//! ([`EventKind::Unknown`]). A value that an older side must not miss is a new request. Nothing is removed or moved. A
-//! host's [`HostInfo::features`] name what else it can do. Rejected: an exchange of versions at the beginning of a
-//! connection, which would be wrong as soon as the host is updated under it.
+//! ([`EventKind::Unknown`]). A value that an older side must not miss is a new request. Nothing is removed or moved.
+//! Rejected: an exchange of versions at the beginning of a connection, which would be wrong as soon as the host is
+//! updated under it.
 //!
 //! # Requests and responses
 //!

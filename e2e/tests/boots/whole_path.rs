@@ -105,7 +105,7 @@ impl Outside {
         )
     }
 
-    /// Who has no certificate is refused in the handshake.
+    /// Checks that a client without a certificate is refused in the handshake.
     fn is_closed_without_certificate(&self) -> Result<()> {
         let mut curl = Command::new("curl");
         curl.arg("--cacert").arg(self.identity.authority.as_ref().context("a file")?).args(["-sS", "--max-time", "60"]);
