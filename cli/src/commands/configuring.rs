@@ -11,7 +11,7 @@ use serde::Serialize;
 use wire::{FileInfo, MAX_PAGE_BYTES, RequestBody, UploadKind, VmSettings};
 
 use super::orders::check_name;
-use super::{DONE, connect};
+use super::{DONE, connect, shipment};
 use crate::args::{ConfigCommand, FileCommand, Format, Target, VmCreate, VmSet};
 use crate::bundle::addition;
 use crate::client::Client;
@@ -50,7 +50,7 @@ pub(super) fn create(client: &mut Client, order: &VmCreate) -> Result<u8> {
     let known = client.files()?;
     for (name, content) in &files {
         if !known.iter().any(|file| file.name == *name) {
-            client.upload(UploadKind::File, content, |_| {})?;
+            shipment::upload(client, UploadKind::File, content)?;
         }
     }
     client.order(RequestBody::VmCreate { manifest })?;

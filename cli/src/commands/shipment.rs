@@ -59,12 +59,7 @@ impl Shipment {
         };
         checked.with_context(|| format!("{name} is not sent"))?;
         let began = Instant::now();
-        let bar = ProgressBar::new(file.len() as u64).with_style(ProgressStyle::with_template(
-            "sending {bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
-        )?);
-        let sent = client.upload(*kind, file, |there| bar.set_position(there));
-        bar.finish_and_clear();
-        sent?;
+        upload(client, *kind, file)?;
         let (seconds, size) = (began.elapsed().as_secs_f64(), Size { bytes: file.len() as u64 });
         if !format.json {
             let rate = Size { bytes: (file.len() as f64 / seconds.max(1e-3)) as u64 };
@@ -72,6 +67,16 @@ impl Shipment {
         }
         Ok(())
     }
+}
+
+/// Sends a file, and shows its progress.
+pub(super) fn upload(client: &mut Client, kind: UploadKind, file: &[u8]) -> Result<()> {
+    let bar = ProgressBar::new(file.len() as u64).with_style(ProgressStyle::with_template(
+        "sending {bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
+    )?);
+    let sent = client.upload(kind, file, |there| bar.set_position(there));
+    bar.finish_and_clear();
+    sent
 }
 
 /// Reads a bundle, or builds one from a host.toml.
