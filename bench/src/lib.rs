@@ -36,6 +36,7 @@ mod frames;
 mod guest_boot;
 mod guest_panic;
 mod host;
+mod lifecycle;
 mod log;
 mod net;
 mod operating;
@@ -79,6 +80,7 @@ pub static ALL: &[&Bench] = &[
     &exits::BENCH,
     &net::BENCH,
     &overcommit::BENCH,
+    &lifecycle::BENCH,
     &sched::BENCH,
     &vpmu::BENCH,
     &verify::BENCH,
