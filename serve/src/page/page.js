@@ -142,10 +142,10 @@ function showGuests(guests) {
 function showCpus(cpus) {
   at("cpus").replaceChildren(...cpus.map(cpu => {
     const row = element("tr"), busy = element("td");
-    if (cpu.busy_permille !== null) {
-      const share = cpu.busy_permille / 1000;
-      busy.append(element("meter", undefined, { value: share, "aria-label": `CPU ${cpu.index} busy` }),
-        ` ${(share * 100).toFixed(1)} %`);
+    if (cpu.shares) {
+      const { guests, host, idle } = cpu.shares, percent = share => `${(share * 100).toFixed(1)} %`;
+      busy.append(element("meter", undefined, { value: 1 - idle, "aria-label": `CPU ${cpu.index} busy` }),
+        ` ${percent(1 - idle)}: guests ${percent(guests)}, host ${percent(host)}`);
     }
     row.append(element("th", cpu.index, { scope: "row" }), element("td", cpu.state), busy,
       element("td", cpu.vcpus.map(({ vm, vcpu }) => `${vm}/${vcpu}`).join(" ")));
