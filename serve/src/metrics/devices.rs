@@ -10,7 +10,9 @@ use super::family::{Row, family, labels};
 
 /// Writes them.
 pub(super) fn encode(all: &[&Scraped], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let output = family("baton_console_output", "Output of the guest's console that the service has received").bytes();
+    let output =
+        family("baton_console_output", "Output of the guest's console that came to the service, with its marks")
+            .bytes();
     output.counter(encoder, all.iter().flat_map(|scraped| received(scraped)))?;
     let followers = family("baton_console_followers", "Clients of the service that follow the guest's console");
     followers.gauge(encoder, all.iter().flat_map(|scraped| followed(scraped)))?;

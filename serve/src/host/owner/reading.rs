@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use baton::client::Client;
-use wire::{CpuPerf, EventKind, VcpuPerf};
+use wire::{CpuPerf, EventKind, VcpuPerf, Vulnerability};
 
 use super::{Owner, SHARE};
 use crate::clock;
@@ -30,22 +30,9 @@ impl Owner {
         if is_connected && (!is_same || self.consoles != self.shared.consoles.choice()) {
             self.subscribe(client)?;
         }
-        let vulnerabilities = match is_same && !before.vulnerabilities.is_empty() {
-            true => before.vulnerabilities.clone(),
-            false => client.vulnerabilities()?,
-        };
-        let mut snapshot = Snapshot {
-            link: Link::Connected,
-            since_ms: if is_connected { before.since_ms } else { clock::now_ms() },
-            losses: before.losses,
-            info: Some(info),
-            guests: client.vms()?,
-            cpus: client.cpus()?,
-            ports: client.net_ports()?,
-            iommus: client.iommus()?,
-            vulnerabilities,
-            ..Snapshot::default()
-        };
+        let mut snapshot = lists(client, if is_same { &before.vulnerabilities } else { &[] })?;
+        snapshot.since_ms = if is_connected { before.since_ms } else { clock::now_ms() };
+        (snapshot.losses, snapshot.info) = (before.losses, Some(info));
         snapshot.vcpus = vcpu_figures(client, &snapshot)?;
         snapshot.cpu_times = self.read_cpu_times(client, &snapshot)?;
         snapshot.pci = match is_connected && is_same && started < self.pci_due {
@@ -114,6 +101,19 @@ impl Owner {
             self.pci_due = Instant::now();
         }
     }
+}
+
+/// Reads the lists of things. Vulnerabilities that are known are not asked for.
+fn lists(client: &mut Client, known: &[Vulnerability]) -> Result<Snapshot> {
+    Ok(Snapshot {
+        link: Link::Connected,
+        guests: client.vms()?,
+        cpus: client.cpus()?,
+        ports: client.net_ports()?,
+        iommus: client.iommus()?,
+        vulnerabilities: if known.is_empty() { client.vulnerabilities()? } else { known.to_vec() },
+        ..Snapshot::default()
+    })
 }
 
 /// Returns the figures of vCPUs that the request before has had sampled. A guest may have ended meanwhile.
