@@ -48,6 +48,7 @@ pub fn router(app: App) -> Router {
         .route("/", get(page::index))
         .route("/page.js", get(page::script))
         .route("/hour.js", get(page::hour))
+        .route("/timeline.js", get(page::bars))
         .route("/console.js", get(page::console))
         .route("/page.css", get(page::style))
         .route("/metrics", get(metrics::scrape))

@@ -5,6 +5,7 @@
 //! most questions, and every scrape of metrics, ask the host nothing. Anything else is a job in the thread's queue.
 
 mod consoles;
+mod cpu_times;
 mod failure;
 mod news;
 mod owner;
@@ -29,11 +30,12 @@ use tokio::sync::{broadcast, oneshot};
 use wire::{PciFunction, PciSurvey};
 
 pub use self::consoles::{Choice, Consoles, Follower, Piece};
+pub use self::cpu_times::{CpuShares, CpuTime, CpuTimes};
 pub use self::failure::Failure;
 pub use self::news::{NEWS, News};
 pub use self::records::{Counts, Kept, Place, Records};
 use self::records::{MAX_EVENTS, MAX_LOG};
-pub use self::snapshot::{Link, Snapshot, Status};
+pub use self::snapshot::{Link, PciUse, Snapshot, Status};
 use crate::history::{History, Item, Kind as HistoryKind};
 use crate::updates::Updates;
 
@@ -68,7 +70,7 @@ pub struct Shared {
     records: Mutex<Records>,
     updates: Mutex<Updates>,
     /// The output of guests.
-    consoles: Arc<Consoles>,
+    pub consoles: Arc<Consoles>,
     runs: Cached<Vec<Run>>,
     pci: Cached<(PciSurvey, Vec<PciFunction>)>,
     news: broadcast::Sender<Arc<News>>,

@@ -2,6 +2,8 @@
 //! Metrics of all hosts for Prometheus, at `/metrics`. They are those that each host reported last: a scrape asks the
 //! hosts nothing. A client that does not ask for OpenMetrics gets the older text format ([`text`]).
 
+mod cpus;
+mod devices;
 mod family;
 mod guests;
 mod hosts;
@@ -52,7 +54,9 @@ impl Collector for Scrape {
         // The report of a host without a line is out of date.
         let reached: Vec<&Scraped> = all.iter().filter(|scraped| scraped.snapshot.link == Link::Connected).collect();
         hosts::encode_reached(&reached, &mut encoder)?;
+        cpus::encode(&reached, &mut encoder)?;
         guests::encode(&reached, &mut encoder)?;
+        devices::encode(&reached, &mut encoder)?;
         updates::encode(all, &mut encoder)?;
         past::encode(&self.1, &mut encoder)
     }

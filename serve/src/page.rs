@@ -27,6 +27,11 @@ pub async fn hour() -> Response {
     ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("page/hour.js")).into_response()
 }
 
+/// Returns the part of the page's script that draws boot, restarts and updates.
+pub async fn bars() -> Response {
+    ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("page/timeline.js")).into_response()
+}
+
 /// Returns the part of the page's script that shows a guest's console.
 pub async fn console() -> Response {
     ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("page/console.js")).into_response()

@@ -2,27 +2,25 @@
 //! Updates of a host: those that clients of the service ask for, with their progress, and the times of all that the
 //! host's timeline shows, also of those asked for elsewhere.
 
+mod times;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use anyhow::{Result, bail};
 use baton::client::{Client, Unclear};
 use baton::commands::shipment;
 use baton::program::Kind;
-use baton::timeline::Run;
-use baton::timeline::host::{UpdateTimes, blackout_of, update_of};
 use baton::{bundle, image};
-use prometheus_client::metrics::histogram::Histogram;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use utoipa::{IntoParams, ToSchema};
 use wire::{ReplyBody, RequestBody, UpdateBy, UpdateReport, UploadKind};
 
+pub use self::times::Times;
 use crate::clock;
 
 /// The most updates that are kept.
 const MAX_UPDATES: usize = 64;
-/// Bounds of the blackout's histogram, in seconds.
-const BLACKOUTS: [f64; 12] = [50e-6, 100e-6, 200e-6, 400e-6, 800e-6, 1.6e-3, 3.2e-3, 6.4e-3, 12.8e-3, 0.1, 1.0, 10.0];
 
 /// The update that a client asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, IntoParams)]
@@ -118,37 +116,15 @@ pub struct Update {
 }
 
 /// All updates of a host.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Updates {
     /// The last updates that clients have asked for.
     pub asked: VecDeque<Update>,
     /// Number of ends, by kind.
     pub ends: BTreeMap<Step, u64>,
-    /// Updates that the timeline has shown.
-    pub seen: u64,
-    /// Their blackouts in seconds.
-    pub blackouts: Histogram,
-    /// The last one.
-    pub last: Option<UpdateTimes>,
-    /// The longest time in the last blackout of any CPU in each step, in microseconds.
-    pub phases: BTreeMap<String, f64>,
-    newest: u64,
+    /// The times of those that the timeline has shown.
+    pub times: Times,
     last_id: u64,
-}
-
-impl Default for Updates {
-    fn default() -> Self {
-        Self {
-            asked: VecDeque::new(),
-            ends: BTreeMap::new(),
-            seen: 0,
-            blackouts: Histogram::new(BLACKOUTS),
-            last: None,
-            phases: BTreeMap::new(),
-            newest: 0,
-            last_id: 0,
-        }
-    }
 }
 
 impl Updates {
@@ -189,28 +165,6 @@ impl Updates {
             *self.ends.entry(update.step).or_default() += 1;
         }
         Some(update.clone())
-    }
-
-    /// Notes the updates in the host's timeline that are new.
-    pub fn observe(&mut self, runs: &[Run]) {
-        for run in runs {
-            let Some(times) = update_of(run).filter(|times| times.generation > self.newest) else { continue };
-            self.newest = times.generation;
-            self.seen += 1;
-            self.blackouts.observe(times.blackout_us / 1e6);
-            self.last = Some(times);
-            self.phases.clear();
-            let spans = blackout_of(run).into_iter().flat_map(|run| run.tracks).flat_map(|track| track.spans);
-            for span in spans {
-                let longest = self.phases.entry(span.name).or_default();
-                *longest = longest.max(span.length_us);
-            }
-        }
-    }
-
-    /// The host was powered on again: its generations begin with 1.
-    pub fn begin_again(&mut self) {
-        self.newest = 0;
     }
 }
 

@@ -25,6 +25,8 @@ mod fake;
 mod history;
 #[path = "service/metrics.rs"]
 mod metrics;
+#[path = "service/parts.rs"]
+mod parts;
 #[path = "service/process.rs"]
 mod process;
 #[path = "service/tls.rs"]

@@ -7,13 +7,11 @@ use clap::ValueEnum;
 use serde::Serialize;
 use wire::{CpuPerf, CpuState, ExitCount, ExitKind, HostInfo, VcpuPerf, VmInfo, VmState};
 
-use super::Reading;
+use super::{Reading, Ticks};
 
 #[cfg(test)]
 mod tests;
 
-/// The bits of a CPU's counters.
-const COUNTER_MASK: u64 = (1 << 48) - 1;
 /// The share of time from which on a vCPU counts as one that waits.
 const WAITS: f64 = 0.01;
 
@@ -164,16 +162,8 @@ fn cpu_row(before: &Reading, now: &Reading, cpu: &wire::CpuInfo) -> CpuRow {
 
 /// Parts of a CPU's time: guests', the host's, idle. Together they are 1, but for the counters' own error.
 fn cpu_shares(before: &CpuPerf, now: &CpuPerf) -> Option<[f64; 3]> {
-    let ticks = now.ticks.checked_sub(before.ticks).filter(|ticks| *ticks > 0 && now.began_ns == before.began_ns)?;
-    let counted = |of: fn(&CpuPerf) -> u64| of(now).wrapping_sub(of(before)) & COUNTER_MASK;
-    let guests =
-        |perf: &CpuPerf| perf.guests.iter().fold(perf.gone_ticks, |sum, guest| sum.saturating_add(guest.ticks));
-    let parts = [
-        guests(now).saturating_sub(guests(before)),
-        counted(|perf| perf.host_reference_cycles),
-        counted(|perf| perf.idle_ticks),
-    ];
-    Some(parts.map(|part| (part as f64 / ticks as f64).min(1.0)))
+    let ticks = Ticks::between(before, now)?;
+    Some([ticks.guests, ticks.host, ticks.idle].map(|part| part as f64 / ticks.all as f64))
 }
 
 fn guest_row(before: &Reading, now: &Reading, guest: &VmInfo, seconds: f64) -> GuestRow {

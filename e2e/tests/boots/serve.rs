@@ -206,10 +206,9 @@ fn a_roll_back_is_counted() -> Result<()> {
     let update = end_of_update(folder)?;
     let message = update["message"].as_str().unwrap_or_default();
     ensure!(update["step"] == "failed" && message.contains("rolled back"), "{update}");
-    until(
-        "it is counted",
-        || Ok(get(folder, "/metrics")?.contains("baton_update_roll_backs_total{host=\"h\"} 1.0\n")),
-    )?;
+    until("it is counted", || {
+        Ok(get(folder, "/metrics")?.contains("baton_update_roll_backs_total{host=\"h\",reason=\"other\"} 1.0\n"))
+    })?;
     host.beats(GUEST, 2)
 }
 

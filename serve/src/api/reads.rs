@@ -13,7 +13,7 @@ use super::history::MAX_RECORDS;
 use super::{App, ErrorBody, Refused};
 use crate::access::{Peer, Role};
 use crate::history::Kind;
-use crate::host::{Kept, Status};
+use crate::host::{CpuShares, Kept, Status};
 use crate::updates::Update;
 
 type Answer<T> = Result<Json<T>, Refused>;
@@ -62,6 +62,16 @@ pub struct KeptEvent {
     /// The event.
     #[serde(flatten)]
     pub record: Event,
+}
+
+/// A CPU of a host.
+#[derive(Serialize, ToSchema)]
+pub struct Cpu {
+    /// The CPU.
+    #[serde(flatten)]
+    pub info: CpuInfo,
+    /// Shares of its time between the last two readings of the host; `null` while there were none.
+    pub shares: Option<CpuShares>,
 }
 
 /// A part of a list of records.
@@ -127,10 +137,12 @@ pub(super) async fn guests(State(app): State<App>, Path(name): Path<String>) -> 
 }
 
 #[utoipa::path(get, path = "/api/v1/hosts/{host}/cpus", params(("host" = String, Path)),
-    responses((status = 200, body = Vec<CpuInfo>), (status = 503, body = ErrorBody)))]
+    responses((status = 200, body = Vec<Cpu>), (status = 503, body = ErrorBody)))]
 /// A host's CPUs
-pub(super) async fn cpus(State(app): State<App>, Path(name): Path<String>) -> Answer<Vec<CpuInfo>> {
-    Ok(Json(app.host(&name)?.reached()?.cpus.clone()))
+pub(super) async fn cpus(State(app): State<App>, Path(name): Path<String>) -> Answer<Vec<Cpu>> {
+    let snapshot = app.host(&name)?.reached()?;
+    let shares = |info: &CpuInfo| snapshot.cpu_times.get(&info.index)?.last;
+    Ok(Json(snapshot.cpus.iter().map(|info| Cpu { info: info.clone(), shares: shares(info) }).collect()))
 }
 
 #[utoipa::path(get, path = "/api/v1/hosts/{host}/networks", params(("host" = String, Path)),

@@ -6,17 +6,20 @@ use std::time::{Duration, Instant};
 
 use wire::{CpuState, VcpuPerf};
 
-use crate::host::Snapshot;
+use crate::host::{CpuShares, CpuTime, Snapshot};
 
 #[cfg(test)]
 mod tests;
 
 /// The metrics, with the meaning of each.
-pub const METRICS: [(&str, &str); 6] = [
+pub const METRICS: [(&str, &str); 9] = [
     ("guests_cpu", "CPU time of all guests: 1 is one CPU, all the time"),
     ("guest_cpu", "CPU time of a guest, likewise"),
     ("guest_wait", "time for which vCPUs of a guest waited for a CPU, likewise"),
     ("guest_exits", "exits of a guest in a second"),
+    ("cpus_guests", "time of all CPUs that guests had: 1 is one CPU, all the time"),
+    ("cpus_host", "time of all CPUs that the host had, likewise"),
+    ("cpus_idle", "time in which CPUs were idle, likewise"),
     ("cpus_online", "CPUs online"),
     ("memory_free", "memory that no guest has, in bytes"),
 ];
@@ -79,6 +82,9 @@ fn between(before: &Snapshot, now: &Snapshot) -> Sample {
     for (guest, rate) in exit_rates(before, now) {
         set("guest_exits", guest, rate);
     }
+    for (metric, share) in cpu_shares(before, now) {
+        set(metric, "", share);
+    }
     set("cpus_online", "", now.cpus.iter().filter(|cpu| cpu.state == CpuState::Online).count() as f64);
     if let Some(info) = &now.info {
         set("memory_free", "", info.memory_free_bytes as f64);
@@ -92,6 +98,21 @@ fn shares(before: &VcpuPerf, now: &VcpuPerf) -> Option<(f64, f64)> {
     let ran = now.ran_ns.checked_sub(before.ran_ns)? as f64;
     let waited = now.waited_ns.checked_sub(before.waited_ns)? as f64;
     Some((ran / time_ns, waited / time_ns))
+}
+
+/// Returns the shares of all CPUs' time, added up; none if no CPU was counted.
+fn cpu_shares(before: &Snapshot, now: &Snapshot) -> Vec<(&'static str, f64)> {
+    let of = |(cpu, time): (&u32, &CpuTime)| time.shares_since(before.cpu_times.get(cpu)?);
+    let all: Vec<CpuShares> = now.cpu_times.iter().filter_map(of).collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let sum = |part: fn(&CpuShares) -> f64| all.iter().map(part).sum();
+    vec![
+        ("cpus_guests", sum(|shares| shares.guests)),
+        ("cpus_host", sum(|shares| shares.host)),
+        ("cpus_idle", sum(|shares| shares.idle)),
+    ]
 }
 
 fn exit_rates<'s>(before: &Snapshot, now: &'s Snapshot) -> Vec<(&'s str, f64)> {

@@ -131,6 +131,11 @@ impl Consoles {
         self.kept().iter().map(|(guest, ring)| (guest.clone(), ring.end)).collect()
     }
 
+    /// Returns the number of clients that follow a guest's console.
+    pub fn followers_of(&self, guest: &str) -> usize {
+        self.followers().count(guest)
+    }
+
     /// Returns a guest's output from that byte on as it came, at most a piece of it, the number of the byte behind it,
     /// and how many bytes before it are lost; `None` if there is nothing yet.
     pub fn read_bytes(&self, guest: &str, from: u64) -> Option<(Vec<u8>, u64, u64)> {

@@ -3,6 +3,7 @@
 //! takes the messages that the host sends unasked, and does the jobs of clients in between. Nothing that it waits for
 //! keeps another host waiting.
 
+mod reading;
 mod unasked;
 
 use std::io::Read as _;
@@ -15,12 +16,11 @@ use anyhow::{Result, ensure};
 use baton::client::Client;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use wire::{HostInfo, ReplyBody, RequestBody, Stream};
+use wire::{HostInfo, Stream};
 
-use super::snapshot::vcpus;
-use super::{Choice, Job, Link, News, Place, Shared, Snapshot};
+use super::{Choice, CpuTimes, Job, Link, News, Place, Shared, Snapshot};
 use crate::clock;
-use crate::history::{Kind, Sampler};
+use crate::history::Sampler;
 
 /// The first pause before a line is opened again; it doubles up to the last one.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -45,6 +45,11 @@ pub(super) struct Owner {
     /// The host's last reading.
     last: Option<Place>,
     sampler: Sampler,
+    cpu_times: CpuTimes,
+    /// The time at which the host is asked for counters of a CPU again, so that they go on.
+    count_due: Instant,
+    /// The time at which the host's PCI functions are read again.
+    pci_due: Instant,
     /// There are records of which the history does not know the counts.
     is_counted: bool,
     /// The guests whose consoles the host sends.
@@ -67,6 +72,9 @@ impl Owner {
             earliest: now,
             last,
             sampler,
+            cpu_times: CpuTimes::default(),
+            count_due: now,
+            pci_due: now,
             is_counted: false,
             consoles: Choice::default(),
         }
@@ -145,6 +153,8 @@ impl Owner {
             }
             if Instant::now() >= self.due {
                 self.read(client)?;
+            } else if Instant::now() >= self.count_due {
+                self.keep_counting(client)?;
             }
             if std::mem::take(&mut self.is_counted) {
                 self.shared.keep_counts();
@@ -162,7 +172,7 @@ impl Owner {
 
     /// Waits for the host, for a client, or for the time of the next reading.
     fn wait(&mut self, client: &Client) -> Result<()> {
-        let left = self.due.saturating_duration_since(Instant::now());
+        let left = self.due.min(self.count_due).saturating_duration_since(Instant::now());
         let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
         let mut fds = [PollFd::new(client, PollFlags::IN), PollFd::new(&self.woken, PollFlags::IN)];
         match poll(&mut fds, Some(&timeout)) {
@@ -172,51 +182,6 @@ impl Owner {
         if !fds[1].revents().is_empty() {
             let _ = self.woken.read(&mut [0; 64]);
         }
-        Ok(())
-    }
-
-    /// Reads the values that change, and notifies clients.
-    fn read(&mut self, client: &mut Client) -> Result<()> {
-        let started = Instant::now();
-        let before = self.shared.snapshot();
-        let info = client.info()?;
-        let is_connected = before.link == Link::Connected;
-        let is_same = self.note_place(&info, is_connected)?;
-        if is_connected && (!is_same || self.consoles != self.shared.consoles.choice()) {
-            self.subscribe(client)?;
-        }
-        let vulnerabilities = match is_same && !before.vulnerabilities.is_empty() {
-            true => before.vulnerabilities.clone(),
-            false => client.vulnerabilities()?,
-        };
-        let mut snapshot = Snapshot {
-            link: Link::Connected,
-            since_ms: if is_connected { before.since_ms } else { clock::now_ms() },
-            losses: before.losses,
-            info: Some(info),
-            guests: client.vms()?,
-            cpus: client.cpus()?,
-            ports: client.net_ports()?,
-            iommus: client.iommus()?,
-            vulnerabilities,
-            ..Snapshot::default()
-        };
-        for (guest, vcpu) in vcpus(&snapshot.guests) {
-            let body = RequestBody::VmPerf { name: guest.clone(), vcpu };
-            // The answer has the figures that the request before has had sampled. A guest may have ended meanwhile.
-            match client.request(body) {
-                Ok(ReplyBody::Perf { latest: Some(latest), .. }) => drop(snapshot.vcpus.insert((guest, vcpu), *latest)),
-                Err(error) if !error.is::<wire::Refusal>() => return Err(error),
-                Ok(_) | Err(_) => {}
-            }
-        }
-        snapshot.read_ms = clock::now_ms();
-        if let Some(sample) = self.sampler.sample(Instant::now(), &snapshot) {
-            self.shared.keep(Kind::Sample, (snapshot.read_ms, 0), &sample);
-        }
-        self.shared.set_snapshot(snapshot);
-        self.earliest = Instant::now() + started.elapsed() * SHARE;
-        self.due = self.earliest.max(started + self.refresh);
         Ok(())
     }
 
@@ -239,7 +204,8 @@ impl Owner {
         self.is_counted = true;
         if is_again {
             self.sampler.begin_again();
-            self.shared.updates().begin_again();
+            self.cpu_times.begin_again();
+            self.shared.updates().times.begin_again();
             // It knows of no subscription any more.
             ensure!(!is_connected, "the host was started again");
         }
@@ -284,7 +250,7 @@ impl Owner {
     /// Notes the updates that the host's timeline shows, also those asked for elsewhere.
     fn note_updates(&mut self, client: &mut Client) -> Result<()> {
         let runs = baton::commands::timeline::host_runs(client)?;
-        self.shared.updates().observe(&runs);
+        self.shared.updates().times.observe(&runs);
         // Answers that were read before are not reused.
         self.shared.keep_runs(runs);
         Ok(())

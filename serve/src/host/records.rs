@@ -4,10 +4,14 @@
 //! The host sends each unasked, and in pages when it is asked; one that comes twice is kept once. Both are numbered by
 //! the host. A host that was powered on again begins with 0.
 
+mod roll_back;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 use wire::{Event, EventKind, Level, LogRecord};
+
+use self::roll_back::{OTHER, reasons};
 
 #[cfg(test)]
 mod tests;
@@ -18,8 +22,6 @@ pub(super) const MAX_LOG: usize = 2000;
 pub(super) const MAX_EVENTS: usize = 1000;
 /// The most by which the time of a host's boot changes with the clocks. A machine is not powered on twice within it.
 const CLOCK_STEP_MS: u64 = 60_000;
-/// The beginning of the record by which a host logs a roll-back, also of an update that was asked for elsewhere.
-const ROLLED_BACK: &str = "the update was rolled back after";
 
 /// A record, with the number that the service has given it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +60,8 @@ pub struct Counts {
     pub lost: u64,
     /// Updates that were rolled back.
     pub rolled_back: u64,
+    /// The same by reason; those of older records have none.
+    rolled_back_by: BTreeMap<String, u64>,
     /// The host's last reading.
     pub place: Option<Place>,
     /// The number expected next of each CPU's log.
@@ -92,6 +96,20 @@ impl Counts {
         self.next.clear();
         self.next_event = 0;
     }
+
+    /// Returns the number of updates that were rolled back for each reason.
+    pub fn roll_backs(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let count = |reason: &str| self.rolled_back_by.get(reason).copied().unwrap_or_default();
+        let known: u64 = reasons().filter(|reason| *reason != OTHER).map(count).sum();
+        let other = self.rolled_back.saturating_sub(known);
+        reasons().map(move |reason| (reason, if reason == OTHER { other } else { count(reason) }))
+    }
+
+    fn note_roll_back(&mut self, reason: Option<&'static str>) {
+        let Some(reason) = reason else { return };
+        self.rolled_back += 1;
+        *self.rolled_back_by.entry(reason.to_owned()).or_default() += 1;
+    }
 }
 
 impl Records {
@@ -104,7 +122,7 @@ impl Records {
         counts.last_id += 1;
         counts.lost = counts.lost.saturating_add(lost);
         *counts.levels.entry(record.level).or_default() += 1;
-        counts.rolled_back += u64::from(record.text.starts_with(ROLLED_BACK));
+        counts.note_roll_back(roll_back::reason_of(&record.text));
         let kept = Kept { id: counts.last_id, at_ms, lost, record };
         keep(&mut self.log, kept.clone(), MAX_LOG);
         Some(kept)
@@ -117,6 +135,8 @@ impl Records {
         counts.next_event = event.sequence.saturating_add(1);
         counts.last_event_id += 1;
         counts.lost = counts.lost.saturating_add(lost);
+        let is_return = matches!(event.kind, EventKind::UpdateReturns { .. });
+        counts.note_roll_back(is_return.then_some(roll_back::UNCONFIRMED));
         *counts.kinds.entry(kind(&event.kind).to_owned()).or_default() += 1;
         let kept = Kept { id: counts.last_event_id, at_ms, lost, record: event };
         keep(&mut self.events, kept.clone(), MAX_EVENTS);

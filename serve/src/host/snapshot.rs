@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The last report of a host.
 
+mod pci;
+
 use std::collections::BTreeMap;
 use std::fmt;
-
-/// The most vCPUs of which figures are read.
-const MAX_VCPUS: usize = 256;
 
 use baton::connection::Address;
 use serde::Serialize;
 use utoipa::ToSchema;
-use wire::{CpuInfo, HostInfo, IommuUnit, NetPort, VcpuPerf, VmInfo, VmState, Vulnerability};
+use wire::{CpuInfo, CpuState, HostInfo, IommuUnit, NetPort, VcpuPerf, VmInfo, VmState, Vulnerability};
 
+pub use self::pci::PciUse;
+use super::CpuTime;
 use crate::clock;
+
+/// The most vCPUs, and the most CPUs, of which figures are read.
+const MAX_FIGURES: usize = 256;
 
 /// The line to a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,6 +65,10 @@ pub struct Snapshot {
     pub vulnerabilities: Vec<Vulnerability>,
     /// The last figures of running guests' vCPUs.
     pub vcpus: BTreeMap<(String, u32), VcpuPerf>,
+    /// Time of its CPUs, by their numbers.
+    pub cpu_times: BTreeMap<u32, CpuTime>,
+    /// The use of its PCI functions.
+    pub pci: PciUse,
 }
 
 impl Snapshot {
@@ -147,5 +155,10 @@ pub struct Status {
 /// Returns the vCPUs of guests that run.
 pub(super) fn vcpus(guests: &[VmInfo]) -> Vec<(String, u32)> {
     let running = guests.iter().filter(|vm| matches!(vm.state, VmState::Running | VmState::Hung | VmState::Panicked));
-    running.flat_map(|vm| (0..vm.vcpus).map(|vcpu| (vm.name.clone(), vcpu))).take(MAX_VCPUS).collect()
+    running.flat_map(|vm| (0..vm.vcpus).map(|vcpu| (vm.name.clone(), vcpu))).take(MAX_FIGURES).collect()
+}
+
+/// Returns the CPUs that are online.
+pub(super) fn online(cpus: &[CpuInfo]) -> impl Iterator<Item = u32> {
+    cpus.iter().filter(|cpu| cpu.state == CpuState::Online).map(|cpu| cpu.index).take(MAX_FIGURES)
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use prometheus_client::encoding::DescriptorEncoder;
-use wire::{CpuState, HostInfo, IommuUnit};
+use wire::{HostInfo, IommuUnit};
 
 use super::Scraped;
 use super::family::{Row, family, labels, word};
@@ -70,7 +70,6 @@ pub(super) fn encode_reached(all: &[&Scraped], encoder: &mut DescriptorEncoder<'
     nmis.counter(encoder, each(|info| info.unclaimed_nmis as f64))?;
     let interrupts = family("baton_host_unexpected_interrupts", "Interrupts of unused vectors since the image started");
     interrupts.counter(encoder, each(|info| info.unexpected_interrupts as f64))?;
-    encode_cpus(all, encoder)?;
     encode_protection(all, encoder)
 }
 
@@ -78,27 +77,6 @@ fn memory_of(host: &str, info: &HostInfo) -> [Row; 3] {
     let kinds =
         [("total", info.memory_total_bytes), ("free", info.memory_free_bytes), ("host", info.host_overhead_bytes)];
     kinds.map(|(kind, bytes)| (labels([("host", host), ("kind", kind)]), bytes as f64))
-}
-
-fn encode_cpus(all: &[&Scraped], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    const STATES: [CpuState; 4] = [CpuState::Online, CpuState::Leaving, CpuState::Offline, CpuState::Failed];
-    let counts = all.iter().flat_map(|scraped| {
-        STATES.map(|state| {
-            let count = scraped.snapshot.cpus.iter().filter(|cpu| cpu.state == state).count();
-            (labels([("host", &scraped.host.name), ("state", &state.to_string())]), count as f64)
-        })
-    });
-    family("baton_cpus", "CPUs of the host, by state").gauge(encoder, counts)?;
-    let busy = family("baton_cpu_busy", "Part of the time since a CPU came online in which it had work").ratios();
-    busy.gauge(
-        encoder,
-        all.iter().flat_map(|scraped| {
-            scraped.snapshot.cpus.iter().filter_map(|cpu| {
-                let labels = labels([("host", &scraped.host.name), ("cpu", &cpu.index.to_string())]);
-                Some((labels, f64::from(cpu.busy_permille?) / 1e3))
-            })
-        }),
-    )
 }
 
 /// Writes the mitigations that protect guests from each other.

@@ -4,9 +4,10 @@
 use std::fmt;
 
 use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::histogram::Histogram;
 
 use super::Scraped;
-use super::family::{family, labels};
+use super::family::{Labels, Row, family, labels};
 use crate::updates::{Step, Updates};
 
 /// Writes them.
@@ -16,18 +17,19 @@ pub(super) fn encode(all: &[Scraped], encoder: &mut DescriptorEncoder<'_>) -> fm
         all.iter().map(move |scraped| (of(scraped), figure(&scraped.host.shared.updates())))
     };
     let updates = family("baton_updates", "Updates of the host that its timeline has shown");
-    updates.counter(encoder, each(|updates| updates.seen as f64))?;
-    let back = family("baton_update_roll_backs", "Updates that were rolled back");
-    back.counter(
-        encoder,
-        all.iter().map(|scraped| (of(scraped), scraped.host.shared.records().counts.rolled_back as f64)),
-    )?;
+    updates.counter(encoder, each(|updates| updates.times.seen as f64))?;
+    let back = family("baton_update_roll_backs", "Updates that were rolled back, by reason");
+    back.counter(encoder, all.iter().flat_map(roll_backs))?;
     let blackout = family("baton_update_blackout", "Time in which guests stood still in an update").seconds();
-    blackout
-        .histogram(encoder, all.iter().map(|scraped| (of(scraped), scraped.host.shared.updates().blackouts.clone())))?;
+    blackout.histogram(
+        encoder,
+        all.iter().map(|scraped| (of(scraped), scraped.host.shared.updates().times.blackouts.clone())),
+    )?;
+    let phase = family("baton_update_phase", "Longest time of a CPU in this phase of an update").seconds();
+    phase.histogram(encoder, all.iter().flat_map(phases))?;
     let last = |figure: fn(&baton::timeline::host::UpdateTimes) -> f64| {
         all.iter().filter_map(move |scraped| {
-            let times = scraped.host.shared.updates().last;
+            let times = scraped.host.shared.updates().times.last;
             times.map(|times| (of(scraped), figure(&times) / 1e6))
         })
     };
@@ -36,11 +38,11 @@ pub(super) fn encode(all: &[Scraped], encoder: &mut DescriptorEncoder<'_>) -> fm
     let blackout =
         family("baton_update_last_blackout", "Time in which guests stood still in the last update").seconds();
     blackout.gauge(encoder, last(|times| times.blackout_us))?;
-    let phases = family("baton_update_last_phase", "Longest time of a CPU in this step of the last blackout").seconds();
-    phases.gauge(
+    let steps = family("baton_update_last_phase", "Longest time of a CPU in this step of the last blackout").seconds();
+    steps.gauge(
         encoder,
         all.iter().flat_map(|scraped| {
-            let phases = scraped.host.shared.updates().phases.clone();
+            let phases = scraped.host.shared.updates().times.last_phases.clone();
             let host = scraped.host.name.clone();
             phases.into_iter().map(move |(phase, us)| (labels([("host", &host), ("phase", &phase)]), us / 1e6))
         }),
@@ -57,4 +59,16 @@ pub(super) fn encode(all: &[Scraped], encoder: &mut DescriptorEncoder<'_>) -> fm
             })
         }),
     )
+}
+
+fn roll_backs(scraped: &Scraped) -> Vec<Row> {
+    let row = |(reason, count)| (labels([("host", &scraped.host.name), ("reason", reason)]), count as f64);
+    scraped.host.shared.records().counts.roll_backs().map(row).collect()
+}
+
+fn phases(scraped: &Scraped) -> Vec<(Labels, Histogram)> {
+    let row = |(phase, times): (&String, &Histogram)| {
+        (labels([("host", &scraped.host.name), ("phase", phase)]), times.clone())
+    };
+    scraped.host.shared.updates().times.phases.iter().map(row).collect()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// CPU time of the last hour, by guest: a picture, and the same as a table.
+// CPU time of the last hour, of the host's CPUs and by guest: a picture of each, and the same as a table.
 "use strict";
 
 const HOUR_MS = 3600e3, BUCKET_MS = 300e3, HOUR_EVERY_MS = 30e3, HOUR_FIRST_MS = 1e3;
@@ -33,19 +33,27 @@ function curve(points, most, until) {
   return pieces(points).map(piece => piece.length > 1 ? `M${piece.map(place).join("L")}` : `M${place(piece[0])}h1`).join("");
 }
 
-function hourTable(name, points) {
-  const buckets = new Map();
+// Values by the start of their five minutes.
+function buckets(points) {
+  const all = new Map();
   for (const { at_ms, value } of points) {
     const start = Math.floor(at_ms / BUCKET_MS) * BUCKET_MS;
-    buckets.set(start, [...buckets.get(start) ?? [], value]);
+    all.set(start, [...all.get(start) ?? [], value]);
   }
+  return all;
+}
+
+// Of one line there are mean and most, of several the mean of each.
+function hourTable(name, lines) {
+  const parts = lines.map(({ points }) => buckets(points)), cell = value => element("td", value?.toFixed(2) ?? "");
   const table = element("table"), head = element("tr"), body = element("tbody"), top = element("thead");
-  head.append(...["From", "Mean", "Most"].map(text => element("th", text, { scope: "col" })));
+  const heads = lines.length > 1 ? lines.map(({ label }) => label) : ["Mean", "Most"];
+  head.append(...["From", ...heads].map(text => element("th", text, { scope: "col" })));
   top.append(head);
-  for (const [start, values] of buckets) {
-    const row = element("tr");
-    row.append(element("th", clockTime(start), { scope: "row" }), element("td", mean(values).toFixed(2)),
-      element("td", Math.max(...values).toFixed(2)));
+  for (const [start, values] of parts[0]) {
+    const row = element("tr"), means = parts.map(part => part.has(start) ? mean(part.get(start)) : undefined);
+    const figures = lines.length > 1 ? means : [...means, Math.max(...values)];
+    row.append(element("th", clockTime(start), { scope: "row" }), ...figures.map(cell));
     body.append(row);
   }
   table.append(element("caption", `${name}, in CPUs, by five minutes`), top, body);
@@ -54,31 +62,59 @@ function hourTable(name, points) {
   return details;
 }
 
-function hourFigure({ name, points, most }, number, until) {
+// The figures of one line or of several, as text: now, and over the hour.
+function hourTexts(lines, most) {
+  const values = lines.map(({ points }) => points.map(point => point.value)), [only] = values;
+  if (lines.length === 1) {
+    const text = `now ${only.at(-1).toFixed(2)} CPUs, at most ${Math.max(...only).toFixed(2)}`;
+    return [text, `${text}; on average ${mean(only).toFixed(2)} of ${most}`];
+  }
+  const each = figure => lines.map(({ label }, at) => `${label} ${figure(values[at]).toFixed(2)}`).join(", ");
+  const text = `now ${each(all => all.at(-1))} of ${most} CPUs`;
+  return [text, `${text}; on average ${each(mean)}`];
+}
+
+// Lines differ in their dashes, not in colour alone.
+function legend(lines) {
+  const list = element("ul", undefined, { class: "legend" });
+  list.append(...lines.map(({ label }, at) => {
+    const item = element("li"), sample = drawn("svg", { viewBox: "0 0 32 8", "aria-hidden": "true" });
+    sample.append(drawn("path", { d: "M0,4h32", class: `line-${at}` }));
+    item.append(sample, ` ${label}`);
+    return item;
+  }));
+  return list;
+}
+
+function hourFigure({ name, lines, most }, number, until) {
   const figure = element("figure", undefined, { class: "hour", "data-of": name });
-  const values = points.map(point => point.value), titles = [`hour-${number}-title`, `hour-${number}-desc`];
-  const text = `now ${values.at(-1).toFixed(2)} CPUs, at most ${Math.max(...values).toFixed(2)}`;
+  const [text, description] = hourTexts(lines, most), titles = [`hour-${number}-title`, `hour-${number}-desc`];
   const svg = drawn("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-labelledby": titles.join(" ") });
   svg.append(drawn("title", { id: titles[0] }, `CPU time of ${name} over the last hour`),
-    drawn("desc", { id: titles[1] }, `${text}; on average ${mean(values).toFixed(2)} of ${most}`),
+    drawn("desc", { id: titles[1] }, description),
     drawn("line", { x1: LEFT, x2: WIDE, y1: BOTTOM, y2: BOTTOM }), drawn("line", { x1: LEFT, x2: WIDE, y1: TOP, y2: TOP }),
-    drawn("path", { d: curve(points, most, until) }), drawn("text", { x: 0, y: TOP + 5 }, most),
+    ...lines.map(({ points }, at) => drawn("path", { d: curve(points, most, until), class: `line-${at}` })),
+    drawn("text", { x: 0, y: TOP + 5 }, most),
     drawn("text", { x: 0, y: BOTTOM }, 0), drawn("text", { x: LEFT, y: HIGH - 4 }, clockTime(until - HOUR_MS)),
     drawn("text", { x: WIDE, y: HIGH - 4, class: "end" }, clockTime(until)));
-  figure.append(element("figcaption", `${name}: ${text}`), svg, hourTable(name, points));
+  figure.append(element("figcaption", `${name}: ${text}`), svg, ...lines.length > 1 ? [legend(lines)] : [],
+    hourTable(name, lines));
   return figure;
 }
 
 function showHour(series) {
   const until = Date.now(), of = metric => series.filter(one => one.metric === metric && one.points.length);
-  const cpus = of("cpus_online").at(0)?.points.at(-1).value ?? 1;
-  const all = of("guests_cpu").map(({ points }) => ({ name: "all guests", points, most: Math.max(cpus, 1) }));
+  const cpus = Math.max(of("cpus_online").at(0)?.points.at(-1).value ?? 1, 1);
+  const lines = ["guests", "host", "idle"].flatMap(label =>
+    of(`cpus_${label}`).map(({ points }) => ({ label, points })));
+  const host = lines.length === 3 ? [{ name: "the host's CPUs", lines, most: cpus }] : [];
+  const all = of("guests_cpu").map(({ points }) => ({ name: "all guests", lines: [{ points }], most: cpus }));
   const guests = of("guest_cpu").map(({ of: name, points }) =>
-    ({ name, points, most: Math.max(1, Math.ceil(Math.max(...points.map(point => point.value)))) }));
+    ({ name, lines: [{ points }], most: Math.max(1, Math.ceil(Math.max(...points.map(point => point.value)))) }));
   const open = new Set([...document.querySelectorAll("#hour details[open]")].map(it => it.parentElement.dataset.of));
   const focused = document.activeElement?.closest?.("#hour figure")?.dataset.of;
-  isHourEmpty = guests.length === 0;
-  const figures = [...all, ...guests].map((one, number) => hourFigure(one, number, until));
+  isHourEmpty = host.length === 0 || guests.length === 0;
+  const figures = [...host, ...all, ...guests].map((one, number) => hourFigure(one, number, until));
   at("hour").replaceChildren(...figures.length ? figures : [element("p", "no samples yet")]);
   for (const figure of figures) {
     figure.querySelector("details").open = open.has(figure.dataset.of);

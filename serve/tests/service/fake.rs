@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use timeline::{Kind, Name};
 use wire::{
-    CpuInfo, CpuState, Decoder, Event, EventKind, ExitCount, ExitKind, Frame, HostInfo, Level, LogRecord,
-    MAX_CONSOLE_BYTES, MAX_FRAME_BYTES, NetDrops, NetFrames, NetPort, PciCost, PciPolicy, PciProgress, PciSurvey,
-    Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, Stream, Subscription, TimelinePage, TimelinePoint,
-    UpdateReport, UpdateSteps, VcpuPerf, VmInfo, VmState, Vulnerability, encode,
+    CpuPerf, Decoder, Event, EventKind, Frame, HostInfo, Level, LogRecord, MAX_CONSOLE_BYTES, MAX_FRAME_BYTES,
+    PciProgress, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, Stream, Subscription, TimelinePage,
+    TimelinePoint, UpdateReport, UpdateSteps, VcpuPerf, VmInfo, VmState, Vulnerability, encode,
 };
+
+use super::parts::{boot, count, cpu, guest, pci_functions, port, survey, update};
 
 /// The state of a host.
 pub struct State {
@@ -29,6 +29,8 @@ pub struct State {
     /// The figures of each vCPU, and the nanoseconds of 10 ms that it runs.
     pub figures: VcpuPerf,
     pub load_ns: u64,
+    /// The counters of its CPU.
+    pub counts: CpuPerf,
     /// True while an update goes on.
     pub holds_update: bool,
     /// True if it answers nothing.
@@ -54,25 +56,6 @@ pub struct FakeHost {
     lines: Arc<Mutex<Vec<UnixStream>>>,
 }
 
-fn point(ticks: u64, name: Name, kind: Kind, generation: u32) -> TimelinePoint {
-    TimelinePoint { ticks, name: name as u16, kind: kind as u8, argument: generation }
-}
-
-fn guest(name: &str, state: VmState) -> VmInfo {
-    VmInfo {
-        name: name.to_owned(),
-        state,
-        vcpus: 1,
-        memory_bytes: 64 << 20,
-        cpus: vec![0],
-        since_ns: 5,
-        throttled_since_ns: None,
-        exits_total: 12,
-        exits: vec![ExitCount { kind: ExitKind::Port, count: 12 }],
-        reason: None,
-    }
-}
-
 impl FakeHost {
     /// Starts a host with the guests `web`, which runs, and `db`, which does not.
     pub fn start(folder: &Path, name: &str) -> Self {
@@ -91,10 +74,11 @@ impl FakeHost {
             guests: vec![guest("web", VmState::Running), guest("db", VmState::Stopped)],
             events: vec![Event { sequence: 0, time_ns: 5, kind: EventKind::HostReady }],
             log: vec![log],
-            points: vec![point(100, Name::FirstInstruction, Kind::Instant, 1)],
+            points: boot(),
             received: 0,
             figures: VcpuPerf { ran_ns: 1_500_000_000, waited_ns: 250_000_000, ..VcpuPerf::default() },
             load_ns: 0,
+            counts: CpuPerf::default(),
             holds_update: false,
             is_mute: false,
             refuses: None,
@@ -207,8 +191,9 @@ impl FakeHost {
                 ReplyBody::Timeline(TimelinePage { cpu: 0, ticks_per_second: 1_000_000, points, lost: 0, next: None })
             }
             RequestBody::PciList { .. } => {
-                ReplyBody::PciFunctions { survey: survey(), functions: vec![], next_index: None }
+                ReplyBody::PciFunctions { survey: survey(), functions: pci_functions(), next_index: None }
             }
+            RequestBody::CpuPerf { .. } => ReplyBody::CpuPerf { asked_ns: 1, latest: Some(count(&mut state.counts)) },
             RequestBody::VmPerf { .. } => {
                 state.figures.at_ns += 10_000_000;
                 state.figures.ran_ns += state.load_ns;
@@ -288,16 +273,8 @@ impl State {
         thread::sleep(Duration::from_millis(20));
         if !is_dry_run {
             self.info.generation += 1;
-            let (generation, at) = (self.info.generation as u32, self.info.generation * 1000);
-            self.points.extend([
-                point(at, Name::Stage, Kind::Begin, generation),
-                point(at + 100, Name::Stage, Kind::End, generation),
-                point(at + 110, Name::FirstInstruction, Kind::Instant, generation),
-                point(at + 200, Name::UpdateBlackout, Kind::Begin, generation),
-                point(at + 200, Name::UpdateSave, Kind::Begin, generation),
-                point(at + 240, Name::UpdateSave, Kind::End, generation),
-                point(at + 350, Name::UpdateBlackout, Kind::End, generation),
-            ]);
+            let generation = self.info.generation as u32;
+            self.points.extend(update(generation));
             self.event(EventKind::HostUpdated { generation: generation.into() });
         }
         Ok(ReplyBody::Updated(UpdateReport {
@@ -308,31 +285,4 @@ impl State {
             ..UpdateReport::default()
         }))
     }
-}
-
-fn cpu() -> CpuInfo {
-    CpuInfo { index: 0, apic_id: 0, state: CpuState::Online, reason: None, busy_permille: Some(125), vcpus: vec![] }
-}
-
-fn port() -> NetPort {
-    NetPort {
-        network: "lan".to_owned(),
-        mtu: 1500,
-        guest: "web".to_owned(),
-        mac: [2, 0, 0, 0, 0, 1],
-        is_up: true,
-        vlans: vec![0],
-        is_tagged: false,
-        is_isolated: false,
-        is_trusted: false,
-        stations: 0,
-        sent: NetFrames { frames: 3, bytes: 300 },
-        received: NetFrames { frames: 4, bytes: 400 },
-        drops: NetDrops { full: 2, ..NetDrops::default() },
-    }
-}
-
-fn survey() -> PciSurvey {
-    let total = PciCost::default();
-    PciSurvey { policy: PciPolicy::All, is_complete: true, functions: 0, before_guests: None, total }
 }

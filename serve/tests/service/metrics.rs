@@ -7,8 +7,14 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use super::common::Running;
+use serve::access::Role;
+use serve::options::Options;
+
+use super::common::{LIMIT, Running, options, serve};
+use super::fake::FakeHost;
 
 const ALERTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/monitoring/alerts.yml");
 const DASHBOARD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/monitoring/dashboard.json");
@@ -57,11 +63,20 @@ fn metrics_are_those_that_hosts_report_and_promtool_finds_no_mistake() {
         ("baton_guest_exits_total{host=\"rack1\",guest=\"web\",kind=\"port\"}", 12.0),
         ("baton_vcpu_run_seconds_total{host=\"rack1\",guest=\"web\",vcpu=\"0\"}", 1.5),
         ("baton_cpu_busy_ratios{host=\"rack1\",cpu=\"0\"}", 0.125),
+        ("baton_pci_functions{host=\"rack1\",state=\"assigned\",guest=\"web\"}", 1.0),
+        ("baton_pci_functions{host=\"rack1\",state=\"bridge\",guest=\"\"}", 1.0),
+        ("baton_pci_functions{host=\"rack1\",state=\"free\",guest=\"\"}", 1.0),
+        ("baton_pci_functions_with_problems{host=\"rack1\"}", 1.0),
+        ("baton_console_followers{host=\"rack1\",guest=\"db\"}", 0.0),
         ("baton_vulnerable{host=\"rack1\",vulnerability=\"spectre_v2\"}", 0.0),
         ("baton_updates_total{host=\"rack1\"}", 1.0),
         ("baton_update_blackout_seconds_count{host=\"rack1\"}", 1.0),
         ("baton_update_blackout_seconds_bucket{le=\"0.0001\",host=\"rack1\"}", 0.0),
         ("baton_update_blackout_seconds_bucket{le=\"0.0002\",host=\"rack1\"}", 1.0),
+        ("baton_update_phase_seconds_count{host=\"rack1\",phase=\"all stop, guests saved\"}", 1.0),
+        ("baton_update_phase_seconds_sum{host=\"rack1\",phase=\"preparation\"}", 200e-6),
+        ("baton_update_phase_seconds_bucket{le=\"0.0001\",host=\"rack1\",phase=\"preparation\"}", 0.0),
+        ("baton_update_roll_backs_total{host=\"rack1\",reason=\"waited\"}", 0.0),
         ("baton_update_last_blackout_seconds{host=\"rack1\"}", 150e-6),
         ("baton_update_last_phase_seconds{host=\"rack1\",phase=\"all stop, guests saved\"}", 40e-6),
         ("baton_update_requests_total{host=\"rack1\",result=\"done\"}", 1.0),
@@ -78,6 +93,56 @@ fn metrics_are_those_that_hosts_report_and_promtool_finds_no_mistake() {
     let answer = running.request("GET", "/metrics", "Accept: application/openmetrics-text; version=1.0.0\r\n", b"");
     assert!(answer.head.contains("content-type: application/openmetrics-text"), "{}", answer.head);
     assert!(answer.text().ends_with("# EOF\n") && answer.text().contains("# TYPE baton_updates counter"));
+}
+
+#[test]
+fn time_of_cpus_is_counted_by_its_user_and_a_roll_back_by_its_reason() {
+    let running = Running::start();
+    let row = |mode: &str| format!("baton_cpu_time_seconds_total{{host=\"rack1\",cpu=\"0\",mode=\"{mode}\"}}");
+    let times = |text: &str| ["guests", "host", "idle"].map(|mode| value(text, &row(mode)));
+    running.until("the CPU is counted", |running| {
+        let text = running.get("/metrics").text();
+        text.contains(&row("idle")) && times(&text)[2] > 0.0
+    });
+    // Each reading counts 10 ms.
+    let [guests, host, idle] = times(&running.get("/metrics").text());
+    assert!((guests - 3.0 * host).abs() < 1e-9 && (idle - 6.0 * host).abs() < 1e-9, "{guests} {host} {idle}");
+    let shares = &running.get("/api/v1/hosts/rack1/cpus").json()[0]["shares"];
+    assert!((shares["idle"].as_f64().expect("a share") - 0.6).abs() < 1e-9, "{shares}");
+    running.host.vanish();
+    running.host.state.lock().expect("state").event(wire::EventKind::UpdateReturns { generation: 1 });
+    running.host.listen();
+    running.until("the roll-back is counted", |running| {
+        running.get("/metrics").text().contains("roll_backs_total{host=\"rack1\",reason=\"unconfirmed\"} 1")
+    });
+}
+
+#[test]
+fn counters_go_on_between_readings_that_are_far_apart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let host = FakeHost::start(folder.path(), "rack1");
+    let here = format!("unix:{}", host.socket.display());
+    let refresh = Duration::from_secs(3600);
+    serve(Options { refresh, ..options(folder.path(), &[("rack1", &here)]) }, Role::Read);
+    let end = Instant::now() + LIMIT;
+    // The first reading asks once.
+    while host.state.lock().expect("state").counts.ticks < 20_000_000 {
+        assert!(Instant::now() < end, "the host is not asked for counters between its readings");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_console_has_its_followers_and_the_bytes_that_came() {
+    let running = Running::start();
+    let mut stream = std::net::TcpStream::connect(running.address).expect("connected");
+    stream.write_all(b"GET /api/v1/hosts/rack1/guests/web/console HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
+    running.until("it is followed", |running| {
+        value(&running.get("/metrics").text(), "baton_console_followers{host=\"rack1\",guest=\"web\"}") == 1.0
+    });
+    running.host.state.lock().expect("state").output.push(("web", b"login: ".to_vec()));
+    let row = "baton_console_output_bytes_total{host=\"rack1\",guest=\"web\"} 7";
+    running.until("its output is counted", |running| running.get("/metrics").text().contains(row));
 }
 
 #[test]

@@ -22,7 +22,10 @@ async function visit() {
   await until("rack2 is unreachable", d => /unreachable/.test(d.querySelector("[data-host=rack2]").textContent));
   seen.push(`hosts: ${[...d.querySelectorAll("#hosts button")].map(b => b.textContent).join(", ")}`);
   seen.push(`guests: web ${state(d, "web")} [${order(d, "web")}], db ${state(d, "db")} [${order(d, "db")}]`);
-  seen.push(`cpu: ${d.querySelector("#cpus tr").innerText.replace(/\s+/g, " ").trim()}`);
+  await until("the CPU's use", d => /%/.test(d.querySelector("#cpus tr").innerText));
+  const busy = d.getElementById("cpus").closest("table").tHead.rows[0].cells[2].textContent;
+  seen.push(`cpu: ${d.querySelector("#cpus tr").innerText.replace(/\s+/g, " ").trim()}; ${busy}; ${
+    d.querySelector("#cpus meter").value.toFixed(2)}`);
   const hour = d => d.querySelector("#hour figure[data-of=web]");
   await until("the last hour", d => /now 0.25/.test(hour(d)?.querySelector("figcaption").textContent));
   const picture = hour(d).querySelector("svg"), table = hour(d).querySelector("table");
@@ -32,8 +35,18 @@ async function visit() {
   const height = picture.querySelector("path").getAttribute("d").match(/,([\d.]+)(h1)?$/)?.[1];
   seen.push(`hour: ${hour(d).querySelector("figcaption").textContent}; ${names[0]}; ${figures}; ${height}; ${
     table.caption.textContent}: ${newest}`);
+  await until("the host's CPUs", d => d.querySelector("#hour figure").dataset.of === "the host's CPUs");
+  const cpus = d.querySelector("#hour figure"), use = cpus.querySelector("table");
+  const ends = [...cpus.querySelectorAll("svg[role] path")].map(path => path.getAttribute("d").match(/,([\d.]+)(h1)?$/)?.[1]);
+  seen.push(`host: ${cpus.querySelector("figcaption").textContent}; ${
+    [...cpus.querySelectorAll(".legend li")].map(li => li.textContent.trim()).join(" ")}; ${ends.join(" ")}; ${
+    [...use.tHead.rows[0].cells].map(cell => cell.textContent).join(" ")}: ${
+    [...[...use.tBodies[0].rows].at(-1).cells].slice(1).map(cell => cell.textContent).join(" ")}`);
   await until("an event", d => d.querySelector("#events li"));
   seen.push(`events: ${[...d.querySelectorAll("#events li")].map(li => li.textContent.trim()).join(" | ")}`);
+
+  await until("the boot", d => /^boot/.test(d.querySelector("#timeline .run")?.textContent));
+  seen.push(`boot: ${bar(d, "boot")}`);
 
   await axe("guests and the last hour");
 
@@ -105,6 +118,7 @@ async function visit() {
   seen.push(`ids: ${new Set(ids).size === ids.length}, contrast ${contrast(d).join(" ") || "good"}`);
   seen.push(`elsewhere: ${page.contentWindow.performance.getEntriesByType("resource")
     .filter(entry => !entry.name.startsWith(location.origin)).length}`);
+  await wholeTimeline();
 }
 
 // Texts below the ratio of WCAG 2.1, 1.4.3.

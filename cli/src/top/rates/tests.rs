@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 
 use super::super::samples::reading;
+use super::super::ticks::COUNTER_MASK;
 use super::*;
 
 #[test]
@@ -30,6 +31,14 @@ fn counts_that_began_again_give_no_share() {
     assert_eq!((view.cpus[0].guest, view.guests[0].cpu, view.guests[0].exits_per_s), (None, None, None));
     let same = between(&before, &before);
     assert_eq!((same.cpus[0].guest, same.guests[0].cpu, same.guests[0].exits_per_s), (None, None, None));
+}
+
+#[test]
+fn counters_that_were_begun_again_have_ticks_of_their_own() {
+    let now = &reading(2).cpu_figures[&0];
+    let expected = Ticks { all: 2_000_000_000, guests: 1_500_000_000, host: 100_000_000, idle: 400_000_000 };
+    assert_eq!(Ticks::since_begun(now), Some(expected));
+    assert_eq!(Ticks::since_begun(&CpuPerf::default()), None);
 }
 
 #[test]

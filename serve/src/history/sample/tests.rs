@@ -39,6 +39,31 @@ fn a_sample_has_shares_and_rates_of_the_time_between_two_readings() {
 }
 
 #[test]
+fn a_sample_has_the_shares_of_all_cpus_that_were_counted() {
+    let with = |times: &[(u32, [f64; 3])]| {
+        let time = |&(cpu, [guests, host, idle]): &(u32, [f64; 3])| {
+            (cpu, CpuTime { guests, host, idle, ..CpuTime::default() })
+        };
+        Snapshot { cpu_times: times.iter().map(time).collect(), ..snapshot(0, 0, 0, 0) }
+    };
+    let before = with(&[(0, [1.0, 1.0, 1.0]), (1, [0.0; 3]), (2, [5.0; 3])]);
+    // CPU 2 is offline, and CPU 3 is new.
+    let now = with(&[(0, [3.0, 2.0, 2.0]), (1, [0.0, 0.0, 4.0]), (2, [5.0; 3]), (3, [9.0; 3])]);
+    let sample = between(&before, &now);
+    let shares = ["cpus_guests", "cpus_host", "cpus_idle"].map(|metric| sample[metric][""]);
+    assert_eq!(shares, [0.5, 0.25, 1.25]);
+    assert!(sample.keys().all(|metric| METRICS.iter().any(|(name, _)| name == metric)));
+    assert!(!between(&now, &now).contains_key("cpus_idle"));
+}
+
+#[test]
+fn a_sample_of_a_release_without_shares_of_cpus_is_read() {
+    let old = "{\"cpus_online\": {\"\": 2.0}, \"guest_cpu\": {\"web\": 0.25}}";
+    let sample: Sample = serde_json::from_str(old).expect("a sample");
+    assert_eq!((sample["cpus_online"][""], sample["guest_cpu"]["web"]), (2.0, 0.25));
+}
+
+#[test]
 fn counts_that_began_again_are_left_out() {
     let sample = between(&snapshot(10, 9, 9, 100), &snapshot(20, 3, 9, 5));
     assert!(!sample.contains_key("guest_cpu") && !sample.contains_key("guest_exits"), "{sample:?}");

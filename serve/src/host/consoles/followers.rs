@@ -57,6 +57,11 @@ impl Followers {
         }
     }
 
+    /// Returns the number of clients that follow this guest.
+    pub fn count(&self, guest: &str) -> usize {
+        self.of_all + self.of.get(guest).copied().unwrap_or_default()
+    }
+
     /// Returns the guests that are followed.
     pub fn choice(&self) -> Choice {
         match self.of_all > 0 || self.of.len() > MAX_NAMES {

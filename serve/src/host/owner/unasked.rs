@@ -64,6 +64,7 @@ impl Owner {
         let at_ms = self.wall_ms(event.time_ns);
         let Some(kept) = self.shared.records().note_event(event, at_ms) else { return false };
         self.is_counted = true;
+        self.note_pci_event(&kept.record.kind);
         self.due = self.due.min(self.earliest.max(Instant::now() + AFTER_EVENT));
         self.shared.keep(Kind::Event, (kept.at_ms, kept.id), &kept);
         self.shared.publish(News::Event(self.shared.name.clone(), kept));

@@ -37,11 +37,34 @@ fn a_host_that_was_powered_on_again_is_heard_and_its_numbers_go_on() {
 }
 
 #[test]
-fn a_roll_back_is_counted_if_the_update_was_asked_for_elsewhere() {
+fn a_roll_back_is_counted_by_reason_if_the_update_was_asked_for_elsewhere() {
     let mut records = Records::default();
-    records.note(record(0, 0, "the update was rolled back after 120 us, and guests go on in the old image: x"), 0);
-    records.note(record(0, 1, "ready"), 0);
-    assert_eq!(records.counts.rolled_back, 1);
+    let texts = [
+        "CPU 1 waited too long for the others",
+        "CPU 0: the new image hangs, or has waited too long for this CPU",
+        "CPU 0: exception 14 #PF page fault at 0x1, error code 0x0, fault address 0xdead0000",
+        "CPU 0: the block of guest 1: its sum is wrong",
+        "no CPU gave a reason",
+        "CPU 0: self-test",
+    ];
+    for (sequence, text) in texts.into_iter().enumerate() {
+        let text = format!("the update was rolled back after 120 us, and guests go on in the old image: {text}");
+        records.note(record(0, sequence as u64, &text), 0);
+    }
+    records.note(record(0, 6, "CPU 1 waited too long for the others"), 0);
+    records.note_event(Event { kind: EventKind::UpdateReturns { generation: 3 }, ..event(0) }, 0);
+    assert_eq!(records.counts.rolled_back, 7);
+    let reasons: Vec<_> = records.counts.roll_backs().filter(|(_, count)| *count == 1).map(|(name, _)| name).collect();
+    assert_eq!(reasons, ["waited", "hung", "exception", "damaged", "unknown", "unconfirmed", "other"]);
+}
+
+#[test]
+fn roll_backs_that_were_counted_before_there_were_reasons_have_another_one() {
+    let mut records =
+        Records { counts: serde_json::from_str("{\"rolled_back\": 4}").expect("JSON"), ..Records::default() };
+    records.note(record(0, 0, "the update was rolled back after 1 us: no CPU gave a reason"), 0);
+    let roll_backs: BTreeMap<_, _> = records.counts.roll_backs().collect();
+    assert_eq!((roll_backs["other"], roll_backs["unknown"]), (4, 1));
 }
 
 #[test]
