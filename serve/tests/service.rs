@@ -9,6 +9,8 @@ mod browser;
 mod certificates;
 #[path = "service/common.rs"]
 mod common;
+#[path = "service/configuring.rs"]
+mod configuring;
 #[path = "service/console.rs"]
 mod console;
 #[path = "service/control.rs"]
@@ -21,6 +23,8 @@ mod crowd;
 mod ending;
 #[path = "service/fake.rs"]
 mod fake;
+#[path = "service/fake_own.rs"]
+mod fake_own;
 #[path = "service/history.rs"]
 mod history;
 #[path = "service/metrics.rs"]

@@ -4,7 +4,10 @@
 use axum::Json;
 use utoipa::OpenApi;
 
-use super::{console, control, dump, history, orders, reads, stream, update};
+use super::{
+    config, console, control, dump, files, history, keys, orders, previous, reads, restart, settings, shutdown, stream,
+    update,
+};
 
 /// The API.
 #[derive(OpenApi)]
@@ -25,6 +28,11 @@ use super::{console, control, dump, history, orders, reads, stream, update};
         reads::log,
         reads::events,
         reads::updates,
+        config::config,
+        config::config_toml,
+        files::list,
+        keys::list,
+        previous::previous,
         history::health,
         history::history,
         stream::stream,
@@ -33,6 +41,13 @@ use super::{console, control, dump, history, orders, reads, stream, update};
         control::host,
         control::only_host,
         orders::guest,
+        settings::set,
+        shutdown::shutdown,
+        files::send,
+        files::remove,
+        keys::revoke,
+        restart::confirm,
+        restart::restart,
         dump::dump,
         orders::cpu,
         orders::assign,

@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use timeline::{Kind, Name};
 use wire::{
-    CpuInfo, CpuState, Decoder, Event, EventKind, ExitCount, ExitKind, Frame, HostInfo, Level, LogRecord,
-    MAX_CONSOLE_BYTES, MAX_FRAME_BYTES, NetDrops, NetFrames, NetPort, PciCost, PciPolicy, PciProgress, PciSurvey,
+    Decoder, Event, EventKind, Frame, HostInfo, Level, LogRecord, MAX_CONSOLE_BYTES, MAX_FRAME_BYTES, PciProgress,
     Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, Stream, Subscription, TimelinePage, TimelinePoint,
     UpdateReport, UpdateSteps, VcpuPerf, VmInfo, VmState, Vulnerability, encode,
 };
+
+use super::fake_own::{Own, cpu, guest, port, survey};
 
 /// The state of a host.
 pub struct State {
@@ -44,6 +45,8 @@ pub struct State {
     pub typed: Vec<u8>,
     /// The number of requests that it has answered.
     pub answered: u64,
+    /// The configuration, files and keys.
+    pub own: Own,
 }
 
 /// A host that runs.
@@ -56,21 +59,6 @@ pub struct FakeHost {
 
 fn point(ticks: u64, name: Name, kind: Kind, generation: u32) -> TimelinePoint {
     TimelinePoint { ticks, name: name as u16, kind: kind as u8, argument: generation }
-}
-
-fn guest(name: &str, state: VmState) -> VmInfo {
-    VmInfo {
-        name: name.to_owned(),
-        state,
-        vcpus: 1,
-        memory_bytes: 64 << 20,
-        cpus: vec![0],
-        since_ns: 5,
-        throttled_since_ns: None,
-        exits_total: 12,
-        exits: vec![ExitCount { kind: ExitKind::Port, count: 12 }],
-        reason: None,
-    }
 }
 
 impl FakeHost {
@@ -103,6 +91,7 @@ impl FakeHost {
             consoles_of: vec![],
             typed: vec![],
             answered: 0,
+            own: Own::new(folder),
         };
         let socket = folder.join(format!("{name}.sock"));
         let host = Self { socket, state: Arc::new(Mutex::new(state)), lines: Arc::default() };
@@ -232,7 +221,10 @@ impl FakeHost {
                 state.output.push(("web", bytes));
                 ReplyBody::Done
             }
-            RequestBody::UploadBegin { .. } => ReplyBody::Received { next_offset: state.received },
+            RequestBody::UploadBegin { kind, bytes, sha256 } => {
+                state.own.announce(kind, bytes, &sha256);
+                ReplyBody::Received { next_offset: state.received }
+            }
             RequestBody::UploadData { offset, bytes } => {
                 state.received = state.received.max(offset + bytes.len() as u64);
                 ReplyBody::Received { next_offset: state.received }
@@ -242,7 +234,7 @@ impl FakeHost {
                 ReplyBody::Received { next_offset: state.received }
             }
             RequestBody::Update { is_dry_run, .. } => state.update(is_dry_run)?,
-            _ => ReplyBody::Done,
+            other => state.configured(other)?,
         })
     }
 }
@@ -262,7 +254,7 @@ impl State {
         chosen
     }
 
-    fn set(&mut self, name: &str, from: VmState, to: VmState) -> Result<ReplyBody, Refusal> {
+    pub fn set(&mut self, name: &str, from: VmState, to: VmState) -> Result<ReplyBody, Refusal> {
         let refusal = |code, reason: String| Refusal { code, reason, hint: "`baton vm list` shows it".to_owned() };
         let Some(guest) = self.guests.iter_mut().find(|guest| guest.name == name) else {
             return Err(refusal(RefusalCode::UnknownVm, format!("there is no machine {name}")));
@@ -279,7 +271,7 @@ impl State {
         Ok(ReplyBody::Done)
     }
 
-    fn update(&mut self, is_dry_run: bool) -> Result<ReplyBody, Refusal> {
+    pub fn update(&mut self, is_dry_run: bool) -> Result<ReplyBody, Refusal> {
         self.received = 0;
         if let Some(refusal) = self.refuses.clone() {
             return Err(refusal);
@@ -308,31 +300,4 @@ impl State {
             ..UpdateReport::default()
         }))
     }
-}
-
-fn cpu() -> CpuInfo {
-    CpuInfo { index: 0, apic_id: 0, state: CpuState::Online, reason: None, busy_permille: Some(125), vcpus: vec![] }
-}
-
-fn port() -> NetPort {
-    NetPort {
-        network: "lan".to_owned(),
-        mtu: 1500,
-        guest: "web".to_owned(),
-        mac: [2, 0, 0, 0, 0, 1],
-        is_up: true,
-        vlans: vec![0],
-        is_tagged: false,
-        is_isolated: false,
-        is_trusted: false,
-        stations: 0,
-        sent: NetFrames { frames: 3, bytes: 300 },
-        received: NetFrames { frames: 4, bytes: 400 },
-        drops: NetDrops { full: 2, ..NetDrops::default() },
-    }
-}
-
-fn survey() -> PciSurvey {
-    let total = PciCost::default();
-    PciSurvey { policy: PciPolicy::All, is_complete: true, functions: 0, before_guests: None, total }
 }
