@@ -6,6 +6,7 @@
 mod config;
 mod console;
 mod control;
+mod create;
 mod description;
 mod dump;
 mod error;
@@ -115,6 +116,7 @@ fn read_host() -> Router<App> {
 /// Returns the orders of the role operate.
 fn operate() -> Router<App> {
     Router::new()
+        .route(&at("/guests"), post(create::create))
         .route(&at("/guests/{guest}/dump"), post(dump::dump))
         .route(&at("/guests/{guest}/console"), post(console::type_bytes))
         .route(&at("/guests/{guest}/set"), post(settings::set))

@@ -17,6 +17,8 @@ mod console;
 mod control;
 #[path = "service/control_errors.rs"]
 mod control_errors;
+#[path = "service/creating.rs"]
+mod creating;
 #[path = "service/crowd.rs"]
 mod crowd;
 #[path = "service/ending.rs"]

@@ -5,8 +5,8 @@ use axum::Json;
 use utoipa::OpenApi;
 
 use super::{
-    config, console, control, dump, files, history, keys, orders, previous, reads, restart, settings, shutdown, stream,
-    update,
+    config, console, control, create, dump, files, history, keys, orders, previous, reads, restart, settings, shutdown,
+    stream, update,
 };
 
 /// The API.
@@ -40,6 +40,7 @@ use super::{
         console::type_bytes,
         control::host,
         control::only_host,
+        create::create,
         orders::guest,
         settings::set,
         shutdown::shutdown,
