@@ -11,11 +11,13 @@ mod description;
 mod dump;
 mod error;
 mod extract;
+mod figures;
 mod files;
 mod history;
 mod keys;
 mod orders;
 mod previous;
+mod profile;
 mod reads;
 mod restart;
 mod settings;
@@ -97,6 +99,8 @@ fn read_host() -> Router<App> {
         .route(&at("/guests"), get(reads::guests))
         .route(&at("/control"), get(control::host))
         .route(&at("/guests/{guest}/console"), get(console::follow))
+        .route(&at("/guests/{guest}/perf"), get(figures::guest))
+        .route(&at("/perf/stat"), get(figures::host))
         .route(&at("/cpus"), get(reads::cpus))
         .route(&at("/networks"), get(reads::networks))
         .route(&at("/iommus"), get(reads::iommus))
@@ -124,6 +128,7 @@ fn operate() -> Router<App> {
         .route(&at("/guests/{guest}/{order}"), post(orders::guest))
         .route(&at("/files/{file}/remove"), post(files::remove))
         .route(&at("/cpus/{cpu}/{order}"), post(orders::cpu))
+        .route(&at("/perf"), post(profile::profile))
         .route(&at("/pci/assign"), post(orders::assign))
         .route(&at("/pci/release"), post(orders::release))
 }

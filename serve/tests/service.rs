@@ -27,6 +27,8 @@ mod ending;
 mod fake;
 #[path = "service/fake_own.rs"]
 mod fake_own;
+#[path = "service/figures.rs"]
+mod figures;
 #[path = "service/history.rs"]
 mod history;
 #[path = "service/metrics.rs"]

@@ -5,8 +5,8 @@ use axum::Json;
 use utoipa::OpenApi;
 
 use super::{
-    config, console, control, create, dump, files, history, keys, orders, previous, reads, restart, settings, shutdown,
-    stream, update,
+    config, console, control, create, dump, figures, files, history, keys, orders, previous, profile, reads, restart,
+    settings, shutdown, stream, update,
 };
 
 /// The API.
@@ -31,6 +31,8 @@ use super::{
         config::config,
         config::config_toml,
         files::list,
+        figures::guest,
+        figures::host,
         keys::list,
         previous::previous,
         history::health,
@@ -50,6 +52,7 @@ use super::{
         restart::confirm,
         restart::restart,
         dump::dump,
+        profile::profile,
         orders::cpu,
         orders::assign,
         orders::release,
