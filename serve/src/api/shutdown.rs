@@ -38,7 +38,7 @@ pub struct Wait {
     pub timeout: Option<u32>,
 }
 
-/// The result.
+/// The outcome of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -59,7 +59,7 @@ pub enum Outcome {
 pub struct Ended {
     /// The guest.
     pub name: String,
-    /// The result.
+    /// The outcome.
     pub done: Outcome,
     /// The reason for its end, as the host reports it.
     pub reason: Option<String>,
@@ -105,13 +105,13 @@ impl Guest<'_> {
         self.order(RequestBody::VmShutdown { name: self.name.clone() }).await?;
         let Some(timeout) = timeout else { return Ok(self.ended(Outcome::Asked, None)) };
         if let Some(vm) = self.end_within(timeout).await? {
-            return Ok(self.ended(result(vm.state, Outcome::ShutDown), vm.reason));
+            return Ok(self.ended(outcome(vm.state, Outcome::ShutDown), vm.reason));
         }
         let stopped = self.order(RequestBody::VmStop { name: self.name.clone() }).await;
         // One that has ended just before the order is no error.
         let limit = if stopped.is_ok() { STOPPING } else { Duration::ZERO };
         match (self.end_within(limit).await?, stopped) {
-            (Some(vm), _) => Ok(self.ended(result(vm.state, Outcome::Stopped), vm.reason)),
+            (Some(vm), _) => Ok(self.ended(outcome(vm.state, Outcome::Stopped), vm.reason)),
             (None, Err(refused)) => Err(refused),
             (None, Ok(())) => {
                 let name = &self.name;
@@ -147,7 +147,7 @@ impl Guest<'_> {
     }
 }
 
-fn result(state: VmState, usual: Outcome) -> Outcome {
+fn outcome(state: VmState, usual: Outcome) -> Outcome {
     if state == VmState::Failed { Outcome::Failed } else { usual }
 }
 
