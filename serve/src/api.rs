@@ -3,14 +3,25 @@
 //! role is checked before anything of a request's body is read. A connection that is upgraded ([`control`]) has each of
 //! its requests checked.
 
+mod config;
 mod console;
 mod control;
+mod create;
 mod description;
 mod dump;
 mod error;
+mod extract;
+mod figures;
+mod files;
 mod history;
+mod keys;
 mod orders;
+mod previous;
+mod profile;
 mod reads;
+mod restart;
+mod settings;
+mod shutdown;
 mod stream;
 mod update;
 
@@ -42,9 +53,26 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 
 /// Returns the router of all requests; each carries its [`Peer`] as an extension.
 pub fn router(app: App) -> Router {
-    let host = "/api/v1/hosts/{host}";
-    let at = |path: &str| format!("{host}{path}");
-    let read = Router::new()
+    let operate = operate().route_layer(from_fn_with_state((app.clone(), Role::Operate), require));
+    let update = update().route_layer(from_fn_with_state((app.clone(), Role::Update), require));
+    read()
+        .merge(operate)
+        .merge(update)
+        .fallback(error::no_such_path)
+        .method_not_allowed_fallback(error::no_such_method)
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(axum::middleware::from_fn(admit))
+        .with_state(app)
+}
+
+/// Returns the path of a host, and this behind it.
+fn at(path: &str) -> String {
+    format!("/api/v1/hosts/{{host}}{path}")
+}
+
+/// Returns the requests that change nothing.
+fn read() -> Router<App> {
+    let pages = Router::new()
         .route("/", get(page::index))
         .route("/page.js", get(page::script))
         .route("/hour.js", get(page::hour))
@@ -52,47 +80,69 @@ pub fn router(app: App) -> Router {
         .route("/console.js", get(page::console))
         .route("/page.css", get(page::style))
         .route("/metrics", get(metrics::scrape))
+        .route(&at("/timeline.html"), get(page::timeline));
+    let service = Router::new()
         .route("/api/v1/openapi.json", get(description::openapi))
         .route("/api/v1/health", get(history::health))
         .route("/api/v1/whoami", get(reads::whoami))
         .route("/api/v1/stream", get(stream::stream))
         .route("/api/v1/control", get(control::only_host))
-        .route("/api/v1/hosts", get(reads::hosts))
-        .route(host, get(reads::host))
+        .route("/api/v1/hosts", get(reads::hosts));
+    pages.merge(service).merge(read_host())
+}
+
+/// Returns the requests about one host that change nothing.
+fn read_host() -> Router<App> {
+    Router::new()
+        .route(&at(""), get(reads::host))
         .route(&at("/info"), get(reads::info))
         .route(&at("/vulnerabilities"), get(reads::vulnerabilities))
         .route(&at("/guests"), get(reads::guests))
         .route(&at("/control"), get(control::host))
         .route(&at("/guests/{guest}/console"), get(console::follow))
+        .route(&at("/guests/{guest}/perf"), get(figures::guest))
+        .route(&at("/perf/stat"), get(figures::host))
         .route(&at("/cpus"), get(reads::cpus))
         .route(&at("/networks"), get(reads::networks))
         .route(&at("/iommus"), get(reads::iommus))
         .route(&at("/pci"), get(reads::pci))
+        .route(&at("/config"), get(config::config))
+        .route(&at("/config.toml"), get(config::config_toml))
+        .route(&at("/files"), get(files::list))
+        .route(&at("/keys"), get(keys::list))
         .route(&at("/timeline"), get(reads::timeline))
-        .route(&at("/timeline.html"), get(page::timeline))
         .route(&at("/log"), get(reads::log))
+        .route(&at("/log/previous"), get(previous::previous))
         .route(&at("/events"), get(reads::events))
         .route(&at("/history"), get(history::history))
-        .route(&at("/updates"), get(reads::updates));
-    let operate = Router::new()
+        .route(&at("/updates"), get(reads::updates))
+}
+
+/// Returns the orders of the role operate.
+fn operate() -> Router<App> {
+    Router::new()
+        .route(&at("/guests"), post(create::create))
         .route(&at("/guests/{guest}/dump"), post(dump::dump))
         .route(&at("/guests/{guest}/console"), post(console::type_bytes))
+        .route(&at("/guests/{guest}/set"), post(settings::set))
+        .route(&at("/guests/{guest}/shutdown"), post(shutdown::shutdown))
         .route(&at("/guests/{guest}/{order}"), post(orders::guest))
+        .route(&at("/files/{file}/remove"), post(files::remove))
         .route(&at("/cpus/{cpu}/{order}"), post(orders::cpu))
+        .route(&at("/perf"), post(profile::profile))
         .route(&at("/pci/assign"), post(orders::assign))
         .route(&at("/pci/release"), post(orders::release))
-        .route_layer(from_fn_with_state((app.clone(), Role::Operate), require));
-    let update = Router::new()
+}
+
+/// Returns the orders of the role update.
+fn update() -> Router<App> {
+    Router::new()
+        .route(&at("/files"), post(files::send))
+        .route(&at("/keys/{key}/revoke"), post(keys::revoke))
         .route(&at("/update"), post(update::update))
+        .route(&at("/confirm"), post(restart::confirm))
+        .route(&at("/restart"), post(restart::restart))
         .route(&at("/power-off"), post(orders::power_off))
-        .route_layer(from_fn_with_state((app.clone(), Role::Update), require));
-    read.merge(operate)
-        .merge(update)
-        .fallback(error::no_such_path)
-        .method_not_allowed_fallback(error::no_such_method)
-        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .layer(axum::middleware::from_fn(admit))
-        .with_state(app)
 }
 
 /// Admits requests of clients with a role that no foreign page has sent; adds headers for browsers to every answer.

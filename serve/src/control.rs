@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use wire::{Decoder, Frame, MAX_FRAME_BYTES, Refusal, RefusalCode, Request, Response, encode};
 
+pub(crate) use self::naming::file as file_subject;
 use self::streams::Wanted;
 use self::work::Worker;
 use crate::access::Peer;

@@ -70,7 +70,7 @@ impl Service {
     fn updates_under_way(&self) -> Vec<String> {
         let under_way = |host: &Arc<Host>| {
             let updates = host.shared.updates();
-            let update = updates.asked.back().filter(|update| !update.step.is_last())?;
+            let update = updates.under_way()?;
             Some(format!("update {} of {}", update.id, host.name))
         };
         self.hosts.values().filter_map(under_way).collect()

@@ -2,20 +2,16 @@
 //! Updates of a host: those that clients of the service ask for, with their progress, and the times of all that the
 //! host's timeline shows, also of those asked for elsewhere.
 
+mod perform;
 mod times;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use anyhow::{Result, bail};
-use baton::client::{Client, Unclear};
-use baton::commands::shipment;
-use baton::program::Kind;
-use baton::{bundle, image};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 use utoipa::{IntoParams, ToSchema};
-use wire::{ReplyBody, RequestBody, UpdateBy, UpdateReport, UploadKind};
+use wire::{UpdateBy, UpdateReport};
 
+pub use self::perform::{End, NotSent, perform, send};
 pub use self::times::Times;
 use crate::clock;
 
@@ -36,6 +32,9 @@ pub struct How {
     /// Go to an image of a lower security version, too, if the host's policy permits that.
     #[serde(default)]
     pub allow_downgrade: bool,
+    /// Seconds, 1 to 86,400, after which the host returns to the image before by itself, guests running, unless the
+    /// update is confirmed [default: it stays].
+    pub confirm_within: Option<u32>,
 }
 
 /// The image that is to replace the running one.
@@ -103,6 +102,8 @@ pub struct Update {
     pub by: By,
     /// True if nothing is to be replaced.
     pub is_dry_run: bool,
+    /// Seconds after which the host returns to the image before unless the update is confirmed.
+    pub confirm_within: Option<u32>,
     /// Its progress.
     pub step: Step,
     /// Bytes of the file that the host has.
@@ -133,7 +134,7 @@ impl Updates {
     /// # Errors
     /// One is under way; its number.
     pub fn begin(&mut self, host: &str, who: &str, how: How, total_bytes: u64) -> Result<Update, u64> {
-        if let Some(current) = self.asked.back().filter(|update| !update.step.is_last()) {
+        if let Some(current) = self.under_way() {
             return Err(current.id);
         }
         self.last_id += 1;
@@ -144,6 +145,7 @@ impl Updates {
             asked_ms: clock::now_ms(),
             by: how.by,
             is_dry_run: how.dry_run,
+            confirm_within: how.confirm_within,
             step: Step::Waiting,
             sent_bytes: 0,
             total_bytes,
@@ -157,6 +159,11 @@ impl Updates {
         Ok(update)
     }
 
+    /// Returns the update that is under way.
+    pub fn under_way(&self) -> Option<&Update> {
+        self.asked.back().filter(|update| !update.step.is_last())
+    }
+
     /// Changes the update that is under way, if it is this one. Returns it as it is now.
     pub fn advance(&mut self, id: u64, change: impl FnOnce(&mut Update)) -> Option<Update> {
         let update = self.asked.back_mut().filter(|update| update.id == id && !update.step.is_last())?;
@@ -166,89 +173,4 @@ impl Updates {
         }
         Some(update.clone())
     }
-}
-
-/// The host would refuse the file.
-#[derive(Debug, Error)]
-#[error("{0}")]
-struct NotSent(String);
-
-/// The end of an update.
-pub struct End {
-    /// The last step.
-    pub step: Step,
-    /// The reason, or a fact that the host did not report itself.
-    pub message: Option<String>,
-    /// The host's report.
-    pub report: Option<UpdateReport>,
-}
-
-impl End {
-    /// Returns the end of an update with this result.
-    pub fn of(result: Result<(Option<UpdateReport>, Option<String>)>) -> Self {
-        match result {
-            Ok((report, message)) => Self { step: Step::Done, message, report },
-            Err(error) => {
-                let is_refused = Kind::of(&error) == Kind::Refused || error.is::<NotSent>();
-                let step = if is_refused { Step::Refused } else { Step::Failed };
-                Self { step, message: Some(format!("{error:#}")), report: None }
-            }
-        }
-    }
-}
-
-/// Updates the host: sends the file, if there is one, and has the host switch. `progress` gets the step and the bytes
-/// that are there.
-///
-/// # Errors
-/// The file is none for this host, the host refuses, or the line is lost.
-pub fn perform(
-    client: &mut Client,
-    file: Vec<u8>,
-    how: How,
-    mut progress: impl FnMut(Step, u64),
-) -> Result<(Option<UpdateReport>, Option<String>)> {
-    let host = client.info()?;
-    let by = match how.by {
-        By::Bundle => UpdateBy::Bundle,
-        By::Previous => UpdateBy::Previous,
-        By::Image | By::UploadedBundle => UpdateBy::Upload,
-    };
-    if by == UpdateBy::Upload {
-        let (kind, file) = match how.by {
-            By::UploadedBundle => (UploadKind::Bundle, file),
-            _ => (UploadKind::Image, image::sealed(file)),
-        };
-        let checked = match kind {
-            UploadKind::Image => image::check_for(&file, &host, how.allow_downgrade),
-            UploadKind::Bundle => bundle::check_for(&file, &host, how.allow_downgrade),
-            UploadKind::File => Ok(()),
-        };
-        checked.map_err(|error| NotSent(format!("the file is not sent: {error:#}")))?;
-        client.upload(kind, &file, |there| progress(Step::Sending, there))?;
-    }
-    progress(Step::Switching, 0);
-    if how.allow_downgrade {
-        client.order(RequestBody::PermitDowngrade)?;
-    }
-    let body = RequestBody::Update { is_dry_run: how.dry_run, by };
-    match shipment::request(client, &body, by == UpdateBy::Upload) {
-        Ok(ReplyBody::Updated(report)) => Ok((Some(report), None)),
-        Ok(other) => bail!("the host answered something else ({other:?}); use service and host of one release"),
-        Err(error) if error.is::<Unclear>() => after_lost_answer(client, host.generation, error),
-        Err(error) => Err(error),
-    }
-}
-
-/// Returns the result of an order with a lost answer: the host's generation shows whether it was carried out.
-fn after_lost_answer(
-    client: &mut Client,
-    before: u64,
-    error: anyhow::Error,
-) -> Result<(Option<UpdateReport>, Option<String>)> {
-    let generation = client.info()?.generation;
-    if generation == before {
-        return Err(error.context(format!("the host still runs generation {before}")));
-    }
-    Ok((None, Some(format!("the answer was lost, but the host runs generation {generation} now"))))
 }

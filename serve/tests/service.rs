@@ -9,18 +9,26 @@ mod browser;
 mod certificates;
 #[path = "service/common.rs"]
 mod common;
+#[path = "service/configuring.rs"]
+mod configuring;
 #[path = "service/console.rs"]
 mod console;
 #[path = "service/control.rs"]
 mod control;
 #[path = "service/control_errors.rs"]
 mod control_errors;
+#[path = "service/creating.rs"]
+mod creating;
 #[path = "service/crowd.rs"]
 mod crowd;
 #[path = "service/ending.rs"]
 mod ending;
 #[path = "service/fake.rs"]
 mod fake;
+#[path = "service/fake_own.rs"]
+mod fake_own;
+#[path = "service/figures.rs"]
+mod figures;
 #[path = "service/history.rs"]
 mod history;
 #[path = "service/metrics.rs"]

@@ -18,26 +18,31 @@ mod tests;
 
 /// The exits and counters of a vCPU in a span of time.
 #[derive(Debug, PartialEq, Serialize)]
-struct Span {
-    vcpu: u32,
+pub struct Span {
+    /// The vCPU's number.
+    pub vcpu: u32,
     /// The length of the span.
-    over_ns: u64,
-    ran_ns: u64,
-    waited_ns: u64,
+    pub over_ns: u64,
+    /// The time for which it had a CPU.
+    pub ran_ns: u64,
+    /// The time for which it waited for one.
+    pub waited_ns: u64,
     /// Ticks of the time stamp counter in the guest while a counter counted.
-    counted_ticks: u64,
-    exits: Vec<ExitCount>,
-    counters: Vec<CounterSpan>,
+    pub counted_ticks: u64,
+    /// Exits; kinds without any are left out.
+    pub exits: Vec<ExitCount>,
+    /// Its counters.
+    pub counters: Vec<CounterSpan>,
 }
 
 /// The change of a counter in the span.
 #[derive(Debug, PartialEq, Serialize)]
-struct CounterSpan {
+pub struct CounterSpan {
     /// Its state at the end.
     #[serde(flatten)]
-    counter: PerfCounter,
+    pub counter: PerfCounter,
     /// Overflows in the span.
-    overflows_meanwhile: u64,
+    pub overflows_meanwhile: u64,
 }
 
 /// Samples the machine at both ends of this time; a machine of this name exists.
@@ -66,7 +71,7 @@ fn figures_of_all(client: &mut Client, name: &str, vcpus: u32) -> Result<Vec<Vcp
 
 /// Returns the difference of two samples. A count that has fallen was reset: by another image, or another run of the
 /// machine.
-fn between(vcpu: u32, before: &VcpuPerf, after: &VcpuPerf) -> Span {
+pub fn between(vcpu: u32, before: &VcpuPerf, after: &VcpuPerf) -> Span {
     let since = |before: u64, after: u64| after.checked_sub(before).unwrap_or(after);
     let had = |exit: &ExitCount| before.exits.iter().find(|had| had.kind == exit.kind).map_or(0, |had| had.count);
     let exits = after.exits.iter().map(|exit| ExitCount { count: since(had(exit), exit.count), ..*exit });

@@ -24,24 +24,34 @@ const ASK_EVERY: Duration = Duration::from_secs(2);
 /// The use of one CPU in a span of time, in ticks of its time stamp counter. The host's, idle and all guests'
 /// ticks add up to all ticks.
 #[derive(Debug, PartialEq, Serialize)]
-struct Span {
-    cpu: u32,
-    over_ns: u64,
-    ticks: u64,
-    host_cycles: u64,
-    host_reference_cycles: u64,
-    idle_ticks: u64,
+pub struct Span {
+    /// The CPU's number.
+    pub cpu: u32,
+    /// The length of the span.
+    pub over_ns: u64,
+    /// All ticks.
+    pub ticks: u64,
+    /// The host's cycles.
+    pub host_cycles: u64,
+    /// The host's cycles at the time stamp counter's rate.
+    pub host_reference_cycles: u64,
+    /// Ticks in which it waited.
+    pub idle_ticks: u64,
     /// Ticks in all guests, those that have left the CPU included.
-    guest_ticks: u64,
-    guests: Vec<GuestSpan>,
+    pub guest_ticks: u64,
+    /// The vCPUs that are on it.
+    pub guests: Vec<GuestSpan>,
 }
 
 /// The ticks in one guest.
 #[derive(Debug, PartialEq, Serialize)]
-struct GuestSpan {
-    vm: String,
-    vcpu: u32,
-    ticks: u64,
+pub struct GuestSpan {
+    /// The guest.
+    pub vm: String,
+    /// The vCPU's number.
+    pub vcpu: u32,
+    /// Ticks in it.
+    pub ticks: u64,
 }
 
 /// Counts for this time.
@@ -79,7 +89,10 @@ fn figures_of_all(client: &mut Client, cpus: &[u32]) -> Result<Vec<CpuPerf>> {
 }
 
 /// Returns the difference of two samples.
-fn between(cpu: u32, names: &[String], before: &CpuPerf, after: &CpuPerf) -> Result<Span> {
+///
+/// # Errors
+/// The counters were reset in between.
+pub fn between(cpu: u32, names: &[String], before: &CpuPerf, after: &CpuPerf) -> Result<Span> {
     if after.began_ns != before.began_ns {
         bail!("the counters of CPU {cpu} were reset: it was offline, or the host was replaced; ask again");
     }

@@ -4,7 +4,10 @@
 use axum::Json;
 use utoipa::OpenApi;
 
-use super::{console, control, dump, history, orders, reads, stream, update};
+use super::{
+    config, console, control, create, dump, figures, files, history, keys, orders, previous, profile, reads, restart,
+    settings, shutdown, stream, update,
+};
 
 /// The API.
 #[derive(OpenApi)]
@@ -25,6 +28,13 @@ use super::{console, control, dump, history, orders, reads, stream, update};
         reads::log,
         reads::events,
         reads::updates,
+        config::config,
+        config::config_toml,
+        files::list,
+        figures::guest,
+        figures::host,
+        keys::list,
+        previous::previous,
         history::health,
         history::history,
         stream::stream,
@@ -32,8 +42,17 @@ use super::{console, control, dump, history, orders, reads, stream, update};
         console::type_bytes,
         control::host,
         control::only_host,
+        create::create,
         orders::guest,
+        settings::set,
+        shutdown::shutdown,
+        files::send,
+        files::remove,
+        keys::revoke,
+        restart::confirm,
+        restart::restart,
         dump::dump,
+        profile::profile,
         orders::cpu,
         orders::assign,
         orders::release,

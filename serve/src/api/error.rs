@@ -12,6 +12,7 @@ use wire::Refusal;
 
 use crate::host::{Failure, Host};
 use crate::service::Service;
+use crate::updates::NotSent;
 
 /// The reason why a request was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -82,6 +83,7 @@ impl From<Failure> for Refused {
             Failure::Host(error) => error,
         };
         let (status, kind) = match Kind::of(&error) {
+            _ if error.is::<NotSent>() => (StatusCode::CONFLICT, "refused"),
             Kind::Refused => (StatusCode::CONFLICT, "refused"),
             Kind::NotFound => (StatusCode::NOT_FOUND, "not-found"),
             Kind::Unreachable => (StatusCode::SERVICE_UNAVAILABLE, "unreachable"),

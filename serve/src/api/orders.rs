@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Orders. Each is written down before it is carried out, and carried out to its end even if its client has gone.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -11,10 +12,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wire::{PciProgress, ReplyBody, RequestBody};
 
+use super::extract::Described;
 use super::{App, ErrorBody, Refused};
 use crate::access::Peer;
 use crate::audit::Order;
-use crate::host::Host;
+use crate::host::{Failure, Host};
 
 /// An order that was carried out.
 #[derive(Serialize, ToSchema)]
@@ -39,6 +41,8 @@ pub enum GuestOrder {
     Resume,
     /// Start it again from its kernel.
     Reset,
+    /// Remove it from the host; one that does not run.
+    Delete,
 }
 
 /// An order for one CPU.
@@ -94,7 +98,7 @@ pub struct Assigned {
     params(("host" = String, Path), ("guest" = String, Path), ("order" = GuestOrder, Path)),
     responses((status = 200, body = Done), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody), (status = 503, body = ErrorBody)))]
-/// Start, stop, pause, resume or reset a guest (role operate)
+/// Start, stop, pause, resume, reset or delete a guest (role operate)
 pub(super) async fn guest(
     State(app): State<App>,
     Extension(peer): Extension<Peer>,
@@ -107,6 +111,7 @@ pub(super) async fn guest(
         GuestOrder::Pause => ("guest-pause", RequestBody::VmPause { name }),
         GuestOrder::Resume => ("guest-resume", RequestBody::VmResume { name }),
         GuestOrder::Reset => ("guest-reset", RequestBody::VmReset { name }),
+        GuestOrder::Delete => ("guest-delete", RequestBody::VmDelete { name }),
     };
     done(app, peer, &host, request, guest, body).await
 }
@@ -145,7 +150,7 @@ pub(super) async fn assign(
     State(app): State<App>,
     Extension(peer): Extension<Peer>,
     Path(host): Path<String>,
-    Json(Assign { function, guest, without_reset }): Json<Assign>,
+    Described(Assign { function, guest, without_reset }): Described<Assign>,
 ) -> Result<Json<Assigned>, Refused> {
     let subject = format!("{function} to {guest}");
     let body = RequestBody::PciAssign { function, guest, without_reset };
@@ -160,7 +165,7 @@ pub(super) async fn release(
     State(app): State<App>,
     Extension(peer): Extension<Peer>,
     Path(host): Path<String>,
-    Json(Release { function, guest, forced }): Json<Release>,
+    Described(Release { function, guest, forced }): Described<Release>,
 ) -> Result<Json<Assigned>, Refused> {
     let subject = function.clone();
     let body = RequestBody::PciRelease { function, guest, is_forced: forced };
@@ -200,14 +205,37 @@ pub(super) async fn carried_out<T: Send + 'static>(
     job: impl FnOnce(&mut Client) -> Result<T> + Send + 'static,
 ) -> Result<T, Refused> {
     let host = app.host(host)?.clone();
-    let number = written(&app, &peer, &host, request, &subject)?;
+    let of = host.clone();
+    recorded(app, &peer, &host, (request, &subject), async move { of.ask(job).await.map_err(Refused::from) }).await
+}
+
+/// Writes an order down, carries it out, and writes its end down.
+pub(super) async fn recorded<T: Send + 'static>(
+    app: App,
+    peer: &Peer,
+    host: &Arc<Host>,
+    (request, subject): (&str, &str),
+    work: impl Future<Output = Result<T, Refused>> + Send + 'static,
+) -> Result<T, Refused> {
+    let number = written(&app, peer, host, request, subject)?;
     // A task of its own: a client that goes does not end it.
     let carrying = tokio::spawn(async move {
-        let result = host.ask(job).await.map_err(Refused::from);
+        let result = work.await;
         answered(&app, number, &result);
         result
     });
     carrying.await.unwrap_or_else(|error| Err(Refused::failed(format!("the order has failed: {error}"))))
+}
+
+/// Has a host carry out a job that may take long, and waits for its end without a limit.
+pub(super) async fn answer_of<T: Send + 'static>(
+    host: &Host,
+    job: impl FnOnce(&mut Client) -> Result<T> + Send + 'static,
+) -> Result<T, Refused> {
+    match host.submit(job)?.await {
+        Ok(result) => result.map_err(|error| Failure::Host(error).into()),
+        Err(_) => Err(Failure::Unreachable(format!("{}: the line was lost", host.name)).into()),
+    }
 }
 
 /// Writes an order down; without that it is not carried out.

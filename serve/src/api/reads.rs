@@ -16,7 +16,8 @@ use crate::history::Kind;
 use crate::host::{CpuShares, Kept, Status};
 use crate::updates::Update;
 
-type Answer<T> = Result<Json<T>, Refused>;
+/// The answer to a question.
+pub(super) type Answer<T> = Result<Json<T>, Refused>;
 
 /// The client, as the service knows it.
 #[derive(Serialize, ToSchema)]

@@ -4,11 +4,13 @@
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use tokio::time::timeout;
+use wire::MAX_CONFIRM_SECONDS;
 
+use super::extract::Asked;
 use super::orders::written;
 use super::{App, ErrorBody, Refused};
 use crate::access::Peer;
@@ -16,7 +18,7 @@ use crate::ending::Stage;
 use crate::host::{News, Shared};
 use crate::updates::{By, End, How, Step, Update, perform};
 
-/// The most bytes of an image or a bundle.
+/// The most bytes of an image, a bundle or a guest's file.
 const MAX_FILE_BYTES: usize = 256 << 20;
 /// The time for a client to send them.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -30,11 +32,14 @@ pub(super) async fn update(
     State(app): State<App>,
     Extension(peer): Extension<Peer>,
     Path(name): Path<String>,
-    Query(how): Query<How>,
+    Asked(how): Asked<How>,
     body: Body,
 ) -> Result<(StatusCode, Json<Update>), Refused> {
     let host = app.host(&name)?.clone();
     host.reached()?;
+    if how.confirm_within.is_some_and(|seconds| !(1..=MAX_CONFIRM_SECONDS).contains(&seconds)) {
+        return Err(Refused::invalid(format!("confirm_within is 1 to {MAX_CONFIRM_SECONDS} seconds")));
+    }
     let file = file(body, how.by).await?;
     if app.ending.has_come(Stage::Closing) {
         return Err(Refused::ending());
@@ -74,12 +79,8 @@ pub(super) async fn update(
 }
 
 /// Reads the file from the request, if one is wanted.
-async fn file(body: Body, by: By) -> Result<Vec<u8>, Refused> {
-    let read = timeout(PATIENCE, to_bytes(body, MAX_FILE_BYTES)).await;
-    let Ok(read) = read else {
-        return Err(Refused::invalid(format!("the file has not come within {PATIENCE:?}; send it again")));
-    };
-    let file = read.map_err(|error| Refused::invalid(format!("the file cannot be read: {error}")))?;
+pub(super) async fn file(body: Body, by: By) -> Result<Vec<u8>, Refused> {
+    let file = received(body).await?;
     match (by, file.is_empty()) {
         (By::Image | By::UploadedBundle, true) => {
             Err(Refused::invalid("the request has no body; send the image in it, or choose one with ?by=".to_owned()))
@@ -87,11 +88,21 @@ async fn file(body: Body, by: By) -> Result<Vec<u8>, Refused> {
         (By::Bundle | By::Previous, false) => {
             Err(Refused::invalid("the request has a body that ?by= does not want; leave out one of them".to_owned()))
         }
-        _ => Ok(file.to_vec()),
+        _ => Ok(file),
     }
 }
 
-fn by(by: By) -> &'static str {
+/// Reads a file from the request.
+pub(super) async fn received(body: Body) -> Result<Vec<u8>, Refused> {
+    let read = timeout(PATIENCE, to_bytes(body, MAX_FILE_BYTES)).await;
+    let Ok(read) = read else {
+        return Err(Refused::invalid(format!("the file has not come within {PATIENCE:?}; send it again")));
+    };
+    let file = read.map_err(|error| Refused::invalid(format!("the file cannot be read: {error}")))?;
+    Ok(file.to_vec())
+}
+
+pub(super) fn by(by: By) -> &'static str {
     match by {
         By::Image => "image",
         By::UploadedBundle => "uploaded-bundle",

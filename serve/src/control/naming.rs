@@ -65,7 +65,8 @@ fn plain(body: &RequestBody) -> &'static str {
     }
 }
 
-fn file(kind: UploadKind, bytes: u64, sha256: &[u8; 32]) -> String {
+/// Returns the subject of the order to take a file.
+pub(crate) fn file(kind: UploadKind, bytes: u64, sha256: &[u8; 32]) -> String {
     let kind = match kind {
         UploadKind::Bundle => "bundle",
         UploadKind::Image => "image",

@@ -187,7 +187,11 @@ fn begin_update(host: &Host, who: &str, body: &RequestBody) -> Result<Option<u64
     else {
         return Ok(None);
     };
-    let how = How { by: By::from(by), dry_run: is_dry_run, allow_downgrade: false };
+    let confirm_within = match body {
+        RequestBody::UpdateUnlessConfirmed { seconds, .. } => Some(*seconds),
+        _ => None,
+    };
+    let how = How { by: By::from(by), dry_run: is_dry_run, confirm_within, ..How::default() };
     host.shared.begin_update(who, how, 0).map(|update| Some(update.id)).map_err(|current| {
         let reason = format!("update {current} of {} is under way", host.name);
         refusal(RefusalCode::WrongState, &reason, "wait for its end")

@@ -40,12 +40,12 @@ fn every_question_of_the_description_has_its_answer() {
     let questions = paths.iter().filter(|(path, methods)| methods.get("get").is_some() && !is_endless(path));
     let mut asked = 0;
     for (path, _) in questions {
-        let answer = running.get(&path.replace("{host}", "rack1"));
+        let answer = running.get(&path.replace("{host}", "rack1").replace("{guest}", "web"));
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
-        answer.json();
+        assert!(path.ends_with(".toml") || answer.json() != Value::Null, "{path}");
         asked += 1;
     }
-    assert!(asked >= 12, "{asked}");
+    assert!(asked >= 19, "{asked}");
     let schemas = description["components"]["schemas"].as_object().expect("schemas");
     assert!(schemas.contains_key("HostInfo") && schemas.contains_key("VmInfo"), "{:?}", schemas.keys());
 }

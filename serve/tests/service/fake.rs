@@ -16,6 +16,7 @@ use wire::{
     TimelinePoint, UpdateReport, UpdateSteps, VcpuPerf, VmInfo, VmState, Vulnerability, encode,
 };
 
+use super::fake_own::Own;
 use super::parts::{boot, count, cpu, guest, pci_functions, port, survey, update};
 
 /// The state of a host.
@@ -46,6 +47,8 @@ pub struct State {
     pub typed: Vec<u8>,
     /// The number of requests that it has answered.
     pub answered: u64,
+    /// The configuration, files and keys.
+    pub own: Own,
 }
 
 /// A host that runs.
@@ -87,6 +90,7 @@ impl FakeHost {
             consoles_of: vec![],
             typed: vec![],
             answered: 0,
+            own: Own::new(folder),
         };
         let socket = folder.join(format!("{name}.sock"));
         let host = Self { socket, state: Arc::new(Mutex::new(state)), lines: Arc::default() };
@@ -217,7 +221,10 @@ impl FakeHost {
                 state.output.push(("web", bytes));
                 ReplyBody::Done
             }
-            RequestBody::UploadBegin { .. } => ReplyBody::Received { next_offset: state.received },
+            RequestBody::UploadBegin { kind, bytes, sha256 } => {
+                state.own.announce(kind, bytes, &sha256);
+                ReplyBody::Received { next_offset: state.received }
+            }
             RequestBody::UploadData { offset, bytes } => {
                 state.received = state.received.max(offset + bytes.len() as u64);
                 ReplyBody::Received { next_offset: state.received }
@@ -227,7 +234,7 @@ impl FakeHost {
                 ReplyBody::Received { next_offset: state.received }
             }
             RequestBody::Update { is_dry_run, .. } => state.update(is_dry_run)?,
-            _ => ReplyBody::Done,
+            other => state.configured(other)?,
         })
     }
 }
@@ -247,7 +254,7 @@ impl State {
         chosen
     }
 
-    fn set(&mut self, name: &str, from: VmState, to: VmState) -> Result<ReplyBody, Refusal> {
+    pub fn set(&mut self, name: &str, from: VmState, to: VmState) -> Result<ReplyBody, Refusal> {
         let refusal = |code, reason: String| Refusal { code, reason, hint: "`baton vm list` shows it".to_owned() };
         let Some(guest) = self.guests.iter_mut().find(|guest| guest.name == name) else {
             return Err(refusal(RefusalCode::UnknownVm, format!("there is no machine {name}")));
@@ -264,7 +271,7 @@ impl State {
         Ok(ReplyBody::Done)
     }
 
-    fn update(&mut self, is_dry_run: bool) -> Result<ReplyBody, Refusal> {
+    pub fn update(&mut self, is_dry_run: bool) -> Result<ReplyBody, Refusal> {
         self.received = 0;
         if let Some(refusal) = self.refuses.clone() {
             return Err(refusal);

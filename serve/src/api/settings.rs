@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Settings of a guest.
+
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use serde::Deserialize;
+use utoipa::ToSchema;
+use wire::{RequestBody, VmSettings};
+
+use super::extract::Described;
+use super::orders::{Done, done};
+use super::{App, ErrorBody, Refused};
+use crate::access::Peer;
+
+/// Settings of a guest; those that are left out stay as they are.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Its share where several vCPUs have one CPU: 1 to 1,024; at once.
+    pub weight: Option<u32>,
+    /// The action when its kernel has panicked or hangs: `throttle`, `stop`, `reset`, `dump` or `ignore`.
+    pub on_panic: Option<String>,
+    /// True if it starts with the host.
+    pub autostart: Option<bool>,
+    /// Its vCPUs, 1 to 512; while it does not run.
+    pub vcpus: Option<u32>,
+    /// Its memory in bytes, whole MiB; while it does not run.
+    pub memory_bytes: Option<u64>,
+}
+
+#[utoipa::path(post, path = "/api/v1/hosts/{host}/guests/{guest}/set",
+    params(("host" = String, Path), ("guest" = String, Path)), request_body = Settings,
+    responses((status = 200, body = Done), (status = 400, body = ErrorBody), (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody),
+        (status = 503, body = ErrorBody)))]
+/// Change a guest's settings (role operate)
+pub(super) async fn set(
+    State(app): State<App>,
+    Extension(peer): Extension<Peer>,
+    Path((host, guest)): Path<(String, String)>,
+    Described(Settings { weight, on_panic, autostart, vcpus, memory_bytes }): Described<Settings>,
+) -> Result<Json<Done>, Refused> {
+    let settings = VmSettings { weight, on_panic, autostart, vcpus, memory_bytes };
+    if settings == VmSettings::default() {
+        return Err(Refused::invalid(format!("no setting of {guest} is stated; state one, as {{\"weight\": 200}}")));
+    }
+    let body = RequestBody::VmSet { name: guest.clone(), settings };
+    done(app, peer, &host, "guest-set", guest, body).await
+}
