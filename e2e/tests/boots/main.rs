@@ -309,6 +309,7 @@ fn long_tests() -> Vec<Trial> {
         ("serve", serve::LONG_RULES),
         ("restart", if Emulator::Ten.is_here() { restart::X2APIC_LONG_RULES } else { &[] }),
         ("transfers", if Kernel::V6_1Full.file().is_ok() { transfers::DRIVER_LONG_RULES } else { &[] }),
+        ("stress", stress::LONG_RULES),
         ("update", update::LONG_RULES),
         ("faults", update::faults::LONG_RULES),
     ];

@@ -24,8 +24,8 @@ const HOUR_MS: u64 = 3_600_000;
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct Wanted {
-    /// `guests_cpu`, `guest_cpu`, `guest_wait`, `guest_exits`, `cpus_guests`, `cpus_host`, `cpus_idle`, `cpus_online` or
-    /// `memory_free` [default: all].
+    /// `guests_cpu`, `guest_cpu`, `guest_wait`, `guest_exits`, `cpus_guests`, `cpus_host`, `cpus_idle`, `cpus_online`
+    /// or `memory_free` [default: all].
     pub metric: Option<String>,
     /// From this time on, in milliseconds since 1970 [default: an hour ago].
     pub from: Option<u64>,

@@ -83,7 +83,7 @@ impl CpuTimes {
         self.before = figures;
     }
 
-    /// Forgets the last figures: the host was started again.
+    /// Clears the last figures: the host was started again.
     pub fn begin_again(&mut self) {
         self.before.clear();
         self.sums.values_mut().for_each(|time| time.last = None);

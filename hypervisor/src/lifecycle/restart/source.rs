@@ -20,8 +20,8 @@ pub struct Source {
     file: File,
     /// The part of the file that is the image, its seal included.
     image: Range<usize>,
-    /// The bundle of the image before, which comes back with it.
-    previous_bundle: Option<PhysRange>,
+    /// The bundle of the image before, which comes back with it. In a box: errors carry the source.
+    previous_bundle: Option<Box<PhysRange>>,
 }
 
 enum File {
@@ -44,7 +44,7 @@ impl Source {
     /// that has changed since stays.
     pub fn previous() -> Result<Self, StageError> {
         let image = inherited::file(Purpose::PreviousFile).ok_or(StageError::NoPrevious)?;
-        let previous_bundle = inherited::previous_bundle().filter(|_| configuration::changes() == 0);
+        let previous_bundle = inherited::previous_bundle().filter(|_| configuration::changes() == 0).map(Box::new);
         Ok(Self { file: File::Resident(image), image: 0..image.len(), previous_bundle })
     }
 
@@ -86,7 +86,7 @@ impl Source {
     pub fn next_bundle(&self) -> Option<PhysRange> {
         match &self.file {
             File::Uploaded(upload) if upload.is_bundle() => Some(upload.range()),
-            _ => self.previous_bundle,
+            _ => self.previous_bundle.as_deref().copied(),
         }
     }
 }
