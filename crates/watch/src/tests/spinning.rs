@@ -38,6 +38,21 @@ fn standing_still_is_a_panic_once_the_others_have_halted_for_good() {
     assert_eq!(first_spin((0..20).map(polling), LAST), Some((6, Diagnosis::Panicked)));
 }
 
+/// Their interrupts are off while they wait for a lock that this one holds, and nothing distinguishes that from a panic.
+#[test]
+fn others_that_may_be_woken_take_far_more_signs() {
+    let waiting = Circumstances { others_may_be_woken: true, ..LAST };
+    let enough = ENOUGH << WAIT_DOUBT;
+    assert!(u64::from(enough) * SAMPLE_MS > 12_000, "longer than a kernel holds a lock");
+    for sample in [delay_loop, polling] {
+        assert_eq!(first_spin((0..u64::from(enough)).map(sample), waiting), None);
+        let found = first_spin((0..1000).map(sample), waiting).expect("found");
+        assert_eq!(found, (enough as usize + 1, Diagnosis::Panicked));
+    }
+    let reported = Circumstances { has_reported: true, ..waiting };
+    assert_eq!(first_spin((0..20).map(delay_loop), reported), Some((2, Diagnosis::Panicked)), "it needs no proof");
+}
+
 #[test]
 fn a_reported_panic_needs_no_proof() {
     let reported = Circumstances { has_reported: true, ..IN_COMPANY };
