@@ -38,7 +38,7 @@ fn standing_still_is_a_panic_once_the_others_have_halted_for_good() {
     assert_eq!(first_spin((0..20).map(polling), LAST), Some((6, Diagnosis::Panicked)));
 }
 
-/// Their interrupts are off while they wait for a lock that this one holds, and nothing distinguishes that from a panic.
+/// Their interrupts are off while they wait for a lock that this one holds: nothing distinguishes that from a panic.
 #[test]
 fn others_that_may_be_woken_take_far_more_signs() {
     let waiting = Circumstances { others_may_be_woken: true, ..LAST };
