@@ -79,10 +79,12 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Costs {
     creating: f64,
-    /// From the beginning of its loading on; the next two are parts of it.
+    /// From the beginning of its loading on; the others are parts of it.
     starting: f64,
     checksums: f64,
     memory: f64,
+    kernel: f64,
+    machine: f64,
 }
 
 fn report_costs(costs: &[Costs], report: &mut Report<'_>) -> Result<f64> {
@@ -91,7 +93,12 @@ fn report_costs(costs: &[Costs], report: &mut Report<'_>) -> Result<f64> {
     report.figure(figure("create", values(|costs| costs.creating)))?;
     report.figure(figure("checksums", values(|costs| costs.checksums)))?;
     report.figure(figure("memory, zeroed", values(|costs| costs.memory)))?;
-    report.figure(figure("start, all else", values(|costs| costs.starting - costs.checksums - costs.memory)))?;
+    report.figure(figure("kernel, placed", values(|costs| costs.kernel)))?;
+    report.figure(figure("machine", values(|costs| costs.machine)))?;
+    report.figure(figure(
+        "start, all but checksums and memory",
+        values(|costs| costs.starting - costs.checksums - costs.memory),
+    ))?;
     let all = values(|costs| costs.creating + costs.starting - costs.checksums - costs.memory);
     report.figure(figure("create and start", all))
 }
@@ -132,10 +139,12 @@ fn starting(run: &Run) -> Option<Costs> {
         starting: (first.start_us - load.start_us) * 1e3,
         checksums: find(Name::GuestFiles)?.length_us * 1e3,
         memory: find(Name::GuestMemory)?.length_us * 1e3,
+        kernel: find(Name::GuestKernel)?.length_us * 1e3,
+        machine: find(Name::GuestTables)?.length_us * 1e3,
     })
 }
 
-/// Returns by how many bytes the host's free memory shrinks.
+/// Returns by how many bytes the host's free memory differs then.
 fn come_and_go(context: &Context, times: u32) -> Result<f64> {
     let folder = temporary_folder()?;
     let host = start(context, &folder.path().join("qmp.sock"), &[])?;
@@ -150,7 +159,7 @@ fn come_and_go(context: &Context, times: u32) -> Result<f64> {
             bail!("{times} guests did not come and go within {TIMEOUT:?}");
         }
     }
-    Ok(before.saturating_sub(client.info()?.memory_free_bytes) as f64)
+    Ok(before.abs_diff(client.info()?.memory_free_bytes) as f64)
 }
 
 fn once(client: &mut Client, request: &RequestBody) -> Result<()> {
@@ -197,11 +206,20 @@ mod tests {
             span(Name::GuestLoad, 100.0, 50.0),
             span(Name::GuestFiles, 101.0, 2.0),
             span(Name::GuestMemory, 104.0, 30.0),
+            span(Name::GuestKernel, 134.0, 5.0),
+            span(Name::GuestTables, 139.0, 11.0),
             span(Name::FirstGuestInstruction, 160.0, 0.0),
         ];
         let run = |spans| Run { name: "host".to_owned(), tracks: vec![Track { name: "CPU 0".to_owned(), spans }] };
-        let expected = Costs { creating: 0.0, starting: 60_000.0, checksums: 2000.0, memory: 30_000.0 };
+        let expected = Costs {
+            creating: 0.0,
+            starting: 60_000.0,
+            checksums: 2000.0,
+            memory: 30_000.0,
+            kernel: 5000.0,
+            machine: 11_000.0,
+        };
         assert_eq!(starting(&run(spans.clone())), Some(expected));
-        assert_eq!(starting(&run(spans[..4].to_vec())), None);
+        assert_eq!(starting(&run(spans[..6].to_vec())), None);
     }
 }

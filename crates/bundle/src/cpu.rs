@@ -24,7 +24,7 @@ pub enum CpuModel {
     EpycMilan,
 }
 
-/// All but the host's, in the order of their numbers.
+/// All but the host's, by name.
 const ALL: [(CpuModel, &str); 6] = [
     (CpuModel::V2, "v2"),
     (CpuModel::V3, "v3"),

@@ -14,10 +14,11 @@ impl<M: GuestMemory> Machine<M> {
     /// Returns the activity of the others; `cpu` itself runs.
     pub fn others(&self, cpu: &Cpu) -> Others {
         let itself = usize::from(matches!(cpu.activity, Activity::Running | Activity::Halted));
+        let halted_for_good = self.halted_for_good.load(Ordering::Acquire) > 0;
         Others {
             can_run: self.alive.load(Ordering::Acquire) > itself,
-            halted_for_good: self.halted_for_good.load(Ordering::Acquire) > 0,
-            may_be_woken: self.is_paravirtual,
+            halted_for_good,
+            may_be_woken: halted_for_good && self.is_paravirtual,
         }
     }
 }

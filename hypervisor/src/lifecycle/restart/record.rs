@@ -148,13 +148,14 @@ fn modules(all: &[boot::Module], bundle: Option<PhysRange>) -> impl Iterator<Ite
     first.into_iter().chain(rest.map(|module| (module.range, module.command_line.as_str()))).map(module)
 }
 
-/// The frames of the bundle that this image runs, unless its configuration has changed since. What stands behind the
-/// archive is passed over.
+/// The frames of the bundle that this image runs, if nothing else is in them, and its configuration has not changed
+/// since. What stands behind the archive is passed over.
 fn own_bundle(modules: &[boot::Module]) -> Option<PhysRange> {
-    const PAGE_BYTES: u64 = PageSize::Kib4.bytes();
-    let range = modules.first().filter(|_| configuration::changes() == 0)?.range;
-    let frames = PhysRange::from_start(range.start(), range.bytes().next_multiple_of(PAGE_BYTES))?;
-    frames.is_aligned(PAGE_BYTES).then_some(frames)
+    let (bundle, others) = modules.split_first().filter(|_| configuration::changes() == 0)?;
+    let frames = bundle.range.aligned_outwards(PageSize::Kib4.bytes())?;
+    let is_alone = frames.start() == bundle.range.start()
+        && others.iter().all(|module| module.range.intersection(frames).is_none());
+    is_alone.then_some(frames)
 }
 
 fn module((range, line): (PhysRange, &str)) -> Module {

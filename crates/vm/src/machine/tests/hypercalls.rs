@@ -88,6 +88,7 @@ fn user_mode_has_no_hypercalls() {
 fn a_kick_wakes_a_cpu_that_has_halted_with_interrupts_off() {
     let mut lab = lab(2);
     let (mut cpu, mut vcpu) = other(&lab, 1);
+    assert!(!lab.machine.others(&lab.cpu).may_be_woken, "it runs");
     assert_eq!(halts(&mut lab, &mut cpu, &mut vcpu), Outcome::Idle);
     assert!(!lab.machine.context(&mut vcpu, &mut cpu, &mut lab.host).prepare_entry());
     assert!(lab.machine.others(&lab.cpu).may_be_woken && lab.machine.others(&lab.cpu).halted_for_good);
