@@ -3,6 +3,7 @@
 
 mod config;
 mod cpu;
+mod disk;
 mod image;
 mod net;
 mod pci;
@@ -22,6 +23,7 @@ use wire::MAX_CONFIRM_SECONDS;
 
 pub use self::config::{ConfigCommand, FileCommand};
 pub use self::cpu::{CpuCommand, CpuOrder};
+pub use self::disk::DiskCommand;
 pub use self::image::{ImageCommand, KeyCommand};
 pub use self::net::{NetCommand, NetShow};
 pub use self::pci::{PciAssign, PciCommand, PciRelease, ResetPolicy};
@@ -100,6 +102,12 @@ pub enum Command {
         /// The command.
         #[command(subcommand)]
         command: FileCommand,
+    },
+    /// Disks of a running host's guests, with their storage in other guests
+    Disk {
+        /// The command.
+        #[command(subcommand)]
+        command: DiskCommand,
     },
     /// Networks between the guests of a running host
     Net {

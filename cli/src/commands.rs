@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use serde::Serialize;
 
 use shipment::Shipment;
 
@@ -18,6 +19,7 @@ use crate::size::Size;
 mod configuring;
 mod console;
 mod cpu;
+mod disk;
 mod down;
 mod image;
 mod info;
@@ -55,6 +57,7 @@ pub fn run(target: &Target, command: Command) -> Result<u8> {
         Command::Cpu { command } => cpu::run(target, &command),
         Command::Config { command } => configuring::show(target, &command),
         Command::File { command } => configuring::files(target, &command),
+        Command::Disk { command } => disk::run(target, &command),
         Command::Net { command } => net::run(target, &command),
         Command::Pci { format, command } => pci::run(target, &command.unwrap_or(PciCommand::List(format))),
         Command::Log(args) => records::log(target, &args),
@@ -105,6 +108,14 @@ fn connect(target: &Target) -> Result<Client> {
         eprintln!("baton: this host's image knows no signed requests; none is signed, update it to one that does");
     }
     Ok(client)
+}
+
+/// Prints items as JSON, each on a line.
+fn print_lines<T: Serialize>(items: &[T]) -> Result<()> {
+    for item in items {
+        println!("{}", serde_json::to_string(item)?);
+    }
+    Ok(())
 }
 
 /// Formats nanoseconds as seconds.

@@ -32,6 +32,7 @@ pub fn host_info() -> HostInfo {
         oldest_handover: 3,
         newest_handover: 4,
         trusted_keys: vec![],
+        signer: None,
     }
 }
 
@@ -48,6 +49,7 @@ pub fn vm(name: &str, state: VmState) -> VmInfo {
         exits_total: 0,
         exits: Vec::new(),
         reason: None,
+        console: wire::ConsoleOutput::default(),
     }
 }
 

@@ -112,6 +112,7 @@ fn info(uptime_ns: u64) -> HostInfo {
         oldest_handover: 3,
         newest_handover: 4,
         trusted_keys: vec![],
+        signer: None,
     }
 }
 
@@ -127,6 +128,7 @@ fn guest(exits: u64) -> VmInfo {
         exits_total: exits,
         exits: vec![ExitCount { kind: ExitKind::MsrWrite, count: exits }],
         reason: None,
+        console: wire::ConsoleOutput::default(),
     }
 }
 

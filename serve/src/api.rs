@@ -104,6 +104,7 @@ fn read_host() -> Router<App> {
         .route(&at("/perf/stat"), get(figures::host))
         .route(&at("/cpus"), get(reads::cpus))
         .route(&at("/networks"), get(reads::networks))
+        .route(&at("/disks"), get(reads::disks))
         .route(&at("/iommus"), get(reads::iommus))
         .route(&at("/pci"), get(reads::pci))
         .route(&at("/config"), get(config::config))

@@ -4,6 +4,7 @@
 
 mod cpus;
 mod devices;
+mod disks;
 mod family;
 mod guests;
 mod hosts;
@@ -57,6 +58,7 @@ impl Collector for Scrape {
         cpus::encode(&reached, &mut encoder)?;
         guests::encode(&reached, &mut encoder)?;
         devices::encode(&reached, &mut encoder)?;
+        disks::encode(&reached, &mut encoder)?;
         updates::encode(all, &mut encoder)?;
         past::encode(&self.1, &mut encoder)
     }

@@ -187,6 +187,7 @@ fn is_repeatable(body: &RequestBody) -> bool {
             | RequestBody::Timeline { .. }
             | RequestBody::PciList { .. }
             | RequestBody::NetList { .. }
+            | RequestBody::DiskList { .. }
             | RequestBody::Config { .. }
             | RequestBody::FileList { .. }
             | RequestBody::VmSet { .. }

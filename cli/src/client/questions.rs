@@ -4,8 +4,8 @@
 use anyhow::{Context as _, Result, bail};
 use bundle::Manifest;
 use wire::{
-    ControlKey, CpuInfo, Event, FileInfo, HostInfo, IommuUnit, LogRecord, NetPort, PciFunction, PciSurvey, ReplyBody,
-    RequestBody, TimelinePage, TimelinePlace, VmInfo, Vulnerability,
+    ControlKey, CpuInfo, DiskInfo, Event, FileInfo, HostInfo, IommuUnit, LogRecord, NetPort, PciFunction, PciSurvey,
+    ReplyBody, RequestBody, TimelinePage, TimelinePlace, VmInfo, Vulnerability,
 };
 
 use super::{Client, unexpected};
@@ -111,6 +111,17 @@ impl Client {
             |from_index| RequestBody::NetList { from_index },
             |reply| match reply {
                 ReplyBody::NetPorts { ports, next_index } => Ok((ports, next_index)),
+                other => bail!(unexpected(&other)),
+            },
+        )
+    }
+
+    /// Returns every disk behind a server in another guest.
+    pub fn disks(&mut self) -> Result<Vec<DiskInfo>> {
+        self.pages(
+            |from_index| RequestBody::DiskList { from_index },
+            |reply| match reply {
+                ReplyBody::Disks { disks, next_index } => Ok((disks, next_index)),
                 other => bail!(unexpected(&other)),
             },
         )

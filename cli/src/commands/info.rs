@@ -57,6 +57,7 @@ fn text(info: &HostInfo, booted: &str) -> String {
     };
     let rows = [
         ("version", with_build(&info.version, &info.build)),
+        ("signed by", info.signer.clone().unwrap_or_else(|| "no checked signature".to_owned())),
         ("hand-over", format!("versions {} to {}", info.oldest_handover, info.newest_handover)),
         ("security", security(info)),
         ("generation", info.generation.to_string()),
@@ -111,6 +112,7 @@ mod tests {
         assert_eq!(
             text(&info, "2026-11-27T09:40:12.000Z"),
             "version      0.1.0 (0123456789ab)\n\
+             signed by    no checked signature\n\
              hand-over    versions 3 to 4\n\
              security     version 5, older images are refused without --allow-downgrade; no key is trusted, so no \
              signature is wanted\n\
@@ -118,6 +120,8 @@ mod tests {
              host's own   9 MiB (image 512.0 KiB)\nguests by    AMD SVM with nested paging\nfeatures\n\
              interrupts   xAPIC\nunclaimed    0 NMIs, no interrupt\ntime stamps  1000.000 MHz\n"
         );
+        let signed = HostInfo { signer: Some("00ff00ff00ff00ff".to_owned()), ..info.clone() };
+        assert!(text(&signed, "").contains("\nsigned by    00ff00ff00ff00ff\n"));
         let info = HostInfo { unclaimed_nmis: 2, unexpected_interrupts: 3, last_unexpected_vector: Some(0x50), ..info };
         let line = "unclaimed    2 NMIs, 3 interrupts (the last with vector 0x50)\n";
         assert!(text(&info, "").contains(line), "{}", text(&info, ""));

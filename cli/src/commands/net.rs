@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use switch::Mac;
 use wire::NetPort;
 
-use super::{DONE, connect};
+use super::{DONE, connect, print_lines};
 use crate::args::{Format, NetCommand, NetShow, Target};
 use crate::client::Client;
 use crate::suggest::did_you_mean;
@@ -25,7 +25,7 @@ pub(super) fn run(target: &Target, command: &NetCommand) -> Result<u8> {
 fn list(client: &mut Client, format: Format) -> Result<u8> {
     let ports = client.net_ports()?;
     match format.json {
-        true => print_json(&ports)?,
+        true => print_lines(&ports)?,
         false => println!("{}", table(&ports)),
     }
     Ok(DONE)
@@ -39,17 +39,10 @@ fn show(client: &mut Client, order: &NetShow) -> Result<u8> {
         bail!("no guest is on a network {:?}{suggestion}; see `baton net list`", order.network);
     }
     match order.format.json {
-        true => print_json(&ports)?,
+        true => print_lines(&ports)?,
         false => ports.iter().for_each(|port| println!("{}", details(port))),
     }
     Ok(DONE)
-}
-
-fn print_json(ports: &[NetPort]) -> Result<()> {
-    for port in ports {
-        println!("{}", serde_json::to_string(port)?);
-    }
-    Ok(())
 }
 
 fn table(ports: &[NetPort]) -> Table {

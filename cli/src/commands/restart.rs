@@ -62,7 +62,8 @@ fn text(report: &RestartReport) -> String {
         ("CPUs", format!("{} ({} lost)", report.cpus, report.cpus_lost)),
         ("image", checked(report)),
     ];
-    rows.iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect()
+    let text: String = rows.iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect();
+    text + &shipment::signature(report.signer.as_deref())
 }
 
 fn checked(report: &RestartReport) -> String {
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_restart_is_reported_in_five_lines() {
+    fn a_restart_is_reported_line_by_line() {
         let report = RestartReport {
             generation: 2,
             old_version: "0.1.0".to_owned(),
@@ -98,13 +99,15 @@ mod tests {
             hashing_in_blackout_ns: 1_400_000,
             old_build: "a1b2c3".to_owned(),
             new_build: "d4e5f6-dirty".to_owned(),
+            signer: Some("00ff00ff00ff00ff".to_owned()),
         };
         let expected = "generation   2 (0.1.0 (a1b2c3) -> 0.2.0 (d4e5f6-dirty))\nhost paused  3.2 ms\nVMs paused   \
                         71.0 ms\nCPUs         3 (1 lost)\n\
              image        verify=sha256: 800.0 KiB hashed in 1.5 ms before guests stopped, 800.0 KiB hashed in 1.4 ms \
-             in the blackout\n";
+             in the blackout\nsigned by    00ff00ff00ff00ff\n";
         assert_eq!(text(&report), expected);
-        let early = RestartReport { verify: Verify::Early, bytes_hashed_in_blackout: 0, ..report.clone() };
+        let early =
+            RestartReport { verify: Verify::Early, bytes_hashed_in_blackout: 0, signer: None, ..report.clone() };
         assert!(
             text(&early)
                 .ends_with("verify=early: 800.0 KiB hashed in 1.5 ms before guests stopped, nothing in the blackout\n")

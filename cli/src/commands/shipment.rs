@@ -131,6 +131,11 @@ pub(super) fn permit_downgrade(client: &mut Client, is_downgrade: bool) -> Resul
     if is_downgrade { client.order(RequestBody::PermitDowngrade) } else { Ok(()) }
 }
 
+/// Formats the signer of a new image as a row of a report, if its signature was checked.
+pub(super) fn signature(signer: Option<&str>) -> String {
+    signer.map_or_else(String::new, |signer| format!("signed by    {signer}\n"))
+}
+
 /// Formats a version with its build, if that is known.
 pub(super) fn with_build(version: &str, build: &str) -> String {
     if build.is_empty() { version.to_owned() } else { format!("{version} ({build})") }

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 use wire::{ReplyBody, RequestBody, UpdateBy, UpdateReport};
 
-use super::shipment::{self, Shipment, with_build};
+use super::shipment::{self, Shipment, signature, with_build};
 use super::{DONE, connect};
 use crate::args::{Format, Target};
 use crate::clock;
@@ -104,6 +104,7 @@ pub fn text(report: &UpdateReport) -> String {
     let new = with_build(&report.new_version, &report.new_build);
     let (all, busy) = (milliseconds(report.preparation_ns), milliseconds(report.preparation_busy_ns));
     let mut text = format!("generation   {} ({old} -> {new})\n", report.generation);
+    text += &signature(report.signer.as_deref());
     text += &format!("preparation  {all}, of which {busy} on a CPU\n");
     text += &format!("memory       {} KiB\n", report.memory_bytes / 1024);
     if report.is_dry_run {

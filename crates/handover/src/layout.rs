@@ -9,6 +9,7 @@ mod numbers;
 mod ports;
 mod presence;
 mod revoked;
+mod signer;
 mod text;
 
 use zerocopy::little_endian::{U32, U64};
@@ -21,6 +22,7 @@ pub use self::numbers::{CheckPolicy, CpuState, Purpose, Reason, control_flag};
 pub use self::ports::{DROP_REASONS, MAX_PORTS, PortCounters};
 pub use self::presence::Presence;
 pub use self::revoked::{MAX_REVOKED, RevokedKey};
+pub use self::signer::Signer;
 pub use self::text::{padded, unpadded};
 pub use crate::version::{OLDEST_VERSION, VERSION};
 
@@ -263,6 +265,8 @@ numbered! {
         Deadline = 34 since 4,
         /// [`RevokedKey`]s, at most [`MAX_REVOKED`]. None where none was revoked.
         RevokedKeys = 35 since 4,
+        /// One [`Signer`]; may be passed over. None where the new image is not signed or not checked.
+        Signer = 36 since 4,
     }
 }
 
@@ -271,7 +275,7 @@ impl Kind {
     pub const fn presence(self) -> Presence {
         match self {
             Self::Stamps | Self::Control | Self::Log | Self::Checked => Presence::Optional,
-            Self::Build | Self::Retired | Self::Assignments => Presence::Optional,
+            Self::Build | Self::Retired | Self::Assignments | Self::Signer => Presence::Optional,
             Self::Guests | Self::GuestMemory | Self::Blocks | Self::Ports => Presence::Understood,
             Self::Deadline | Self::RevokedKeys => Presence::Understood,
             _ => Presence::Required,

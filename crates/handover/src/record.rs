@@ -12,7 +12,7 @@ use crate::layout::guests::{BlockPlace, Guest, GuestMemory};
 use crate::layout::{
     Assignment, Checked, Clock, Control, Cpu, Deadline, Header, Host, Kept, Kind, LogRing, MAGIC, MAX_ASSIGNMENTS,
     MAX_PORTS, MAX_RETIRED, MAX_REVOKED, Module, OLDEST_VERSION, PortCounters, Presence, Purpose, REQUIRED, Region,
-    Retired, RevokedKey, SectionHeader, Stamps, SwitchPages, VERSION,
+    Retired, RevokedKey, SectionHeader, Signer, Stamps, SwitchPages, VERSION,
 };
 use crate::write::{PADDING_BYTES, checksum};
 
@@ -73,6 +73,8 @@ pub struct Record<'a> {
     pub deadline: Option<Deadline>,
     /// Control keys that were revoked while the host ran.
     pub revoked: Items<'a, RevokedKey>,
+    /// The signer of the new image; `None` where it is not signed or not checked.
+    pub signer: Option<Signer>,
 }
 
 /// The payloads by kind.
@@ -148,6 +150,7 @@ impl<'a> Record<'a> {
             ports: found.all(Kind::Ports)?,
             deadline: found.optional(Kind::Deadline)?,
             revoked: found.all(Kind::RevokedKeys)?,
+            signer: found.optional(Kind::Signer)?,
         })
     }
 

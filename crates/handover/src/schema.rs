@@ -8,7 +8,7 @@ use crate::layout;
 use crate::layout::guests::{BlockPlace, Guest, GuestMemory, GuestState, MemoryUse};
 use crate::layout::{
     Assignment, CheckPolicy, Checked, Clock, Control, Cpu, CpuState, Deadline, Header, Host, Kept, Kind, LogRing,
-    Module, PortCounters, Purpose, Reason, Region, Retired, RevokedKey, SectionHeader, Stamps, SwitchPages,
+    Module, PortCounters, Purpose, Reason, Region, Retired, RevokedKey, SectionHeader, Signer, Stamps, SwitchPages,
 };
 use crate::state::{self, BlockHeader, BlockKind, DeviceKind};
 use crate::version::{OLDEST_VERSION, VERSION};
@@ -67,6 +67,7 @@ pub const STRUCTURES: &[Structure] = &[
     structure::<PortCounters>(Part::Section(Kind::Ports)),
     structure::<Deadline>(Part::Section(Kind::Deadline)),
     structure::<RevokedKey>(Part::Section(Kind::RevokedKeys)),
+    structure::<Signer>(Part::Section(Kind::Signer)),
     structure::<BlockHeader>(Part::Piece),
     structure::<state::Policy>(Part::Block(BlockKind::Policy)),
     structure::<state::CpuidLeaf>(Part::Piece),

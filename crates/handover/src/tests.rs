@@ -35,6 +35,7 @@ fn what_was_written_is_read() {
     assert!(record.ports.iter().eq(sample.ports.iter().copied()));
     assert_eq!(record.deadline, Some(sample.deadline));
     assert!(record.revoked.iter().eq(sample.revoked.iter().copied()));
+    assert_eq!(record.signer, (record.version >= 4).then_some(sample.signer));
     assert_eq!(record.retired_ranges().count(), sample.retired.len());
     assert_eq!(record.slot().start().0, sample.host.slot_start.get());
     assert_eq!(record.kept_ranges().count(), sample.kept.len() + sample.guest_memory.len());

@@ -30,6 +30,7 @@ extern crate alloc;
 
 mod client;
 mod export;
+mod figures;
 mod handshake;
 mod journal;
 mod limits;
@@ -43,6 +44,7 @@ mod wire;
 
 pub use client::{Client, Config, News};
 pub use export::Export;
+pub use figures::{Counts, Figures, Transfers};
 pub use limits::{BLOCK_BYTES_MOST, JOURNAL_BYTES, JOURNAL_WRITES, NAME_BYTES, PIECE_BYTES, REQUESTS};
 pub use problem::Problem;
 pub use request::{Command, Failure, Refused, Request};

@@ -154,6 +154,7 @@ pub struct BorrowedInfo<'a> {
     pub unclaimed_nmis: u64,
     pub unexpected_interrupts: u64,
     pub last_unexpected_vector: Option<u8>,
+    pub signer: Option<&'a str>,
 }
 
 /// An answer.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Challenge, ControlKey, Event, LogRecord};
 
 mod cpu;
+mod disk;
 mod dump;
 mod info;
 mod iommu;
@@ -22,9 +23,11 @@ mod timeline;
 mod update;
 
 pub use cpu::{CpuInfo, CpuState, CpuVcpu};
+pub use disk::{DiskInfo, DiskTransfers};
 pub use dump::{DescriptorTable, MAX_MEMORY_BYTES, MemoryRange, SegmentRegister, VcpuRegisters};
 pub use info::{
-    ApicMode, ExitCount, ExitKind, HostInfo, RestartReport, Verify, Virtualization, VmInfo, VmState, Vulnerability,
+    ApicMode, ConsoleOutput, ExitCount, ExitKind, HostInfo, RestartReport, Verify, Virtualization, VmInfo, VmState,
+    Vulnerability,
 };
 pub use iommu::{IommuKind, IommuUnit};
 pub use net::{NetDrops, NetFrames, NetPort};
@@ -192,6 +195,13 @@ pub enum ReplyBody {
     Files {
         /// A page of them.
         files: Vec<FileInfo>,
+        /// First index of the next page; `None` after the last one.
+        next_index: Option<u32>,
+    },
+    /// To [`crate::RequestBody::DiskList`].
+    Disks {
+        /// A page of them, guest by guest.
+        disks: Vec<DiskInfo>,
         /// First index of the next page; `None` after the last one.
         next_index: Option<u32>,
     },

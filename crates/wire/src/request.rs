@@ -324,4 +324,9 @@ pub enum RequestBody {
         /// Names of the machines; none: no console.
         names: Vec<String>,
     },
+    /// The disks behind servers in other guests. Answered by [`crate::ReplyBody::Disks`].
+    DiskList {
+        /// The first one requested, guest by guest.
+        from_index: u32,
+    },
 }

@@ -48,6 +48,7 @@ impl RequestBody {
             | Self::Timeline { .. }
             | Self::PciList { .. }
             | Self::NetList { .. }
+            | Self::DiskList { .. }
             | Self::Vulnerabilities
             | Self::Iommus
             | Self::Config { .. }

@@ -130,8 +130,14 @@ pub enum EventKind {
     HostRestarts { generation: u64 },
     /// An image has taken over from the one before, machines running.
     HostUpdated { generation: u64 },
-    /// An image took the place of another one: version and build of each.
-    ImageReplaced { old: String, new: String },
+    /// An image took the place of another one: version and build of each, and a short form of the key that signed the
+    /// new one.
+    ImageReplaced {
+        old: String,
+        new: String,
+        #[serde(default)]
+        signer: Option<String>,
+    },
     /// The hardware has reported an error on `cpu`: in how many polls of this bank since the last report.
     HardwareError { cpu: u32, bank: u32, status: u64, address: Option<u64>, is_corrected: bool, polls: u16 },
     /// An IOMMU has refused accesses of the PCI function at `place` (segment, bus, device, function): their number
@@ -182,7 +188,10 @@ impl fmt::Display for EventKind {
             Self::KeyRevoked { key, by: Some(by) } => write!(f, "control key {key} was revoked by {by}"),
             Self::KeyRevoked { key, by: None } => write!(f, "control key {key} was revoked"),
             Self::Unknown => write!(f, "an event that a newer release knows"),
-            Self::ImageReplaced { old, new } => write!(f, "image {old} was replaced by {new}"),
+            Self::ImageReplaced { old, new, signer } => {
+                write!(f, "image {old} was replaced by {new}")?;
+                signer.as_ref().map_or(Ok(()), |signer| write!(f, ", signed by {signer}"))
+            }
             Self::HostRestarts { generation } => write!(f, "host restarts as generation {generation}"),
             Self::Garbage { reason } => write!(f, "control channel: {reason}"),
             Self::VmCreated { name } => write!(f, "{name} created"),

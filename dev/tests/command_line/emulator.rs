@@ -202,6 +202,7 @@ fn info() -> HostInfo {
         oldest_handover: handover::OLDEST_VERSION,
         newest_handover: handover::VERSION,
         trusted_keys: vec![],
+        signer: None,
         unclaimed_nmis: 0,
         unexpected_interrupts: 0,
         last_unexpected_vector: None,
@@ -237,5 +238,6 @@ fn debian(ended: Option<&str>) -> VmInfo {
         exits_total: 1234,
         exits: vec![ExitCount { kind: ExitKind::Cpuid, count: 1234 }],
         reason: ended.map(str::to_owned),
+        console: wire::ConsoleOutput::default(),
     }
 }

@@ -13,7 +13,7 @@ use e2e::place::{Kernel, built};
 use e2e::recipe::{Recipe, folder, program};
 use e2e::stock;
 use handover::state::DeviceKind;
-use wire::{RequestBody, UpdateBy};
+use wire::{DiskInfo, RequestBody, UpdateBy};
 
 use super::Rule;
 use super::devices::disk as nvme;
@@ -104,7 +104,19 @@ fn is_only_late_with(kernel: Kernel, updates: u64, is_write_back: bool) -> Resul
     }
     let console = host.seen.console(WEB);
     ensure!(!["WRONG", "I/O error"].iter().any(|word| console.contains(word)), "{console}");
+    let disk = only_disk(&mut host)?;
+    let place = (disk.guest.as_str(), disk.number, disk.server.as_str(), disk.export.as_str(), disk.serial.as_str());
+    ensure!(place == (WEB, 1, STORAGE, "web-root", SERIAL) && disk.is_write_back == is_write_back, "{disk:?}");
+    let has_worked = disk.reads.bytes >= disk.reads.requests && disk.writes.requests > 0 && disk.reads.requests > 0;
+    ensure!(disk.is_connected && disk.bytes > Some(0) && has_worked && disk.failures == 0, "{disk:?}");
     host.powers_off()
+}
+
+/// Returns the only disk of the host, as it lists it.
+fn only_disk(host: &mut Host) -> Result<DiskInfo> {
+    let disks = host.client()?.disks()?;
+    let [disk] = <[DiskInfo; 1]>::try_from(disks).map_err(|disks| anyhow::anyhow!("one disk, not {disks:?}"))?;
+    Ok(disk)
 }
 
 /// The blocks that are written and verified become more, and none is another.
@@ -163,6 +175,8 @@ fn is_an_error_in_time() -> Result<()> {
     host.guest_prints(WEB, "WRONG: block ")?;
     host.beats(WEB, 3)?;
     host.logs(&["guest web: disk 1 waits for its server: "])?;
+    let disk = only_disk(&mut host)?;
+    ensure!(!disk.is_connected && disk.failures > 0 && disk.connections == 1, "{disk:?}");
     host.powers_off()
 }
 

@@ -246,9 +246,15 @@ fn a_host_with_keys_takes_only_what_they_have_signed() -> Result<()> {
     runs_on(&mut host, free)?;
     let report = restart(&mut host, RequestBody::Restart)?;
     ensure!((report.verify, report.bytes_hashed_in_blackout) == (Verify::Early, 0), "{report:?}");
-    let signer = format!("signed by {}", key(1).public().id());
-    host.logs(&[signer.as_str()])?;
+    let signer = key(1).public().id().to_string();
+    host.logs(&[format!("signed by {signer}").as_str()])?;
     is_fresh(&mut host, A)?;
+    let info = host.client()?.info()?;
+    ensure!((report.signer.as_ref(), info.signer.as_ref()) == (Some(&signer), Some(&signer)), "{report:?}: {info:?}");
+    let is_named =
+        |kind: &EventKind| matches!(kind, EventKind::ImageReplaced { signer: Some(by), .. } if *by == signer);
+    let (events, _) = host.client()?.events(0)?;
+    ensure!(events.iter().any(|event| is_named(&event.kind)), "{events:?}");
     host.powers_off()
 }
 
@@ -396,10 +402,8 @@ fn the_tool_signs_sends_and_restarts() -> Result<()> {
     fs::write(folder.join("signed.toml"), signed)?;
     operator.run(&["up", "--detach", "signed.toml"])?.well()?;
     let out = operator.run(&["restart", "--yes", "--image", "next.elf"])?.well()?;
-    ensure!(
-        out.contains("sent ") && out.contains("generation   2 (") && out.contains("nothing in the blackout"),
-        "{out}"
-    );
+    let expected = ["sent ", "generation   2 (", "nothing in the blackout", "\nsigned by    "];
+    ensure!(expected.iter().all(|part| out.contains(part)), "{out}");
     fs::write(folder.join("small.elf"), small_image::good())?;
     let unsigned = operator.run(&["restart", "--yes", "--image", "small.elf"])?;
     ensure!(unsigned.status == Some(1) && unsigned.err.contains("it is not signed"), "{unsigned:?}");

@@ -51,6 +51,7 @@ pub fn host() -> HostInfo {
         unclaimed_nmis,
         unexpected_interrupts,
         last_unexpected_vector,
+        signer: inherited::signer(),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::arch::{cpu, fault, timer};
 use crate::guests::guest::figures::exits_of;
 use crate::guests::guest::{Guest, Order};
 use crate::guests::slots::GUESTS;
-use crate::guests::{assigned, events, leases, networks, pci, power_button};
+use crate::guests::{assigned, disks, events, leases, networks, pci, power_button};
 use crate::kernel::console::log::{Follower, to_wire};
 use crate::kernel::iommu;
 use crate::kernel::platform::BOOT;
@@ -118,6 +118,7 @@ pub fn answer(asked: Asked, body: RequestBody, cpus: &mut CpuOrders) -> Option<R
         RequestBody::FileList { from_index } => Ok(configuring::files(from_index)),
         RequestBody::FileRemove { name } => configuring::remove_file(&name),
         RequestBody::NetList { from_index } => Ok(networks::listing::list(from_index)),
+        RequestBody::DiskList { from_index } => Ok(disks::list(from_index)),
         RequestBody::Iommus => Ok(ReplyBody::Iommus(iommu::list())),
         RequestBody::Vulnerabilities => Ok(ReplyBody::Vulnerabilities(info::vulnerabilities())),
     })
@@ -235,6 +236,7 @@ fn describe(guest: &Guest) -> VmInfo {
         exits_total: guest.exits.iter().map(|counters| counters.total()).sum(),
         exits: exits_of(&guest.exits, 0..guest.exits.len()),
         reason: status.reason.map(|reason| wire::bounded(&reason, wire::MAX_REASON_BYTES).to_string()),
+        console: guest.console_written(),
     }
 }
 

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use heapless::spsc::{Consumer, Producer, Queue};
 use spin::Mutex;
+use wire::ConsoleOutput;
 
 use crate::arch::cpu;
 use crate::arch::percpu::{self, BOOT_CPU};
@@ -33,6 +34,7 @@ pub struct GuestConsole {
     /// Output that the control channel has not been informed of.
     pub(super) waiting: u32,
     pub(super) last_wake_tsc: u64,
+    pub(super) written: ConsoleOutput,
 }
 
 /// The console as the control channel holds it.
@@ -74,7 +76,7 @@ impl Console {
         let (mut guest, mut control) = (self.guest.lock(), self.control.lock());
         while guest.next_typed().is_some() {}
         while control.next_byte().is_some() {}
-        guest.waiting = 0;
+        (guest.waiting, guest.written) = (0, ConsoleOutput::default());
     }
 }
 
@@ -82,7 +84,14 @@ impl Console {
 fn ends() -> (GuestConsole, ControlEnds) {
     let (output, output_end) = queue::<OUTPUT_BYTES>();
     let (input, input_end) = queue::<INPUT_BYTES>();
-    let console = GuestConsole { output, input: input_end, typed: VecDeque::new(), waiting: 0, last_wake_tsc: 0 };
+    let console = GuestConsole {
+        output,
+        input: input_end,
+        typed: VecDeque::new(),
+        waiting: 0,
+        last_wake_tsc: 0,
+        written: ConsoleOutput::default(),
+    };
     (console, ControlEnds { backlog: VecDeque::new(), output: output_end, input })
 }
 

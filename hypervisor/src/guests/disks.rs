@@ -38,6 +38,10 @@ const FULL_DOUBLED: u32 = 7;
 /// Shortest interval between two log lines of a disk.
 const REPORT_NS: u64 = 1_000_000_000;
 
+mod listing;
+
+pub use listing::list;
+
 /// A disk on its guest's bus.
 pub struct Disk {
     number: usize,
@@ -99,6 +103,7 @@ pub fn work(run: &dyn Run, vcpu: usize, disks: &[Disk]) -> Option<u64> {
 /// Closes the disks of a guest that has ended: the server is notified, as far as that is possible now.
 pub fn close(disks: &[Disk]) {
     for disk in disks {
+        disk.stream.figures.lock().is_up = false;
         let mut socket = disk.stream.socket.lock();
         socket.stream().reset();
         let _ = disk.stream.send(&mut socket);
@@ -115,6 +120,7 @@ impl Disk {
         forwarding::work(run, Some(vcpu), &self.device, &mut |blk, io| {
             let worked = blk.work(now_ns, &mut *socket, io);
             news = blk.take_news();
+            *self.stream.figures.lock() = blk.figures();
             next_ns = worked?;
             Ok(())
         });

@@ -14,5 +14,5 @@ pub use parked::{adoption, give_back};
 pub use reading::take_over;
 pub use record::{
     FILE_LENGTH_BYTES, announce, clocks_agree, file, generation, has_clock, is_update, known, members, old_build,
-    on_trial, previous_bundle, record, release_previous_bundle, succession,
+    on_trial, previous_bundle, record, release_previous_bundle, signer, succession,
 };

@@ -77,6 +77,7 @@ pub fn report(is_starting_guests: bool) -> Option<RestartReport> {
         hashing_in_blackout_ns: timer::ticks_to_ns(checked.blackout_ticks.get()),
         old_build: inherited::old_build().to_string(),
         new_build: BUILD.to_string(),
+        signer: inherited::signer(),
     })
 }
 

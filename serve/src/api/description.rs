@@ -22,6 +22,7 @@ use super::{
         reads::guests,
         reads::cpus,
         reads::networks,
+        reads::disks,
         reads::iommus,
         reads::pci,
         reads::timeline,

@@ -7,7 +7,9 @@ use baton::timeline::Run;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use wire::{CpuInfo, Event, HostInfo, IommuUnit, LogRecord, NetPort, PciFunction, PciSurvey, VmInfo, Vulnerability};
+use wire::{
+    CpuInfo, DiskInfo, Event, HostInfo, IommuUnit, LogRecord, NetPort, PciFunction, PciSurvey, VmInfo, Vulnerability,
+};
 
 use super::history::MAX_RECORDS;
 use super::{App, ErrorBody, Refused};
@@ -151,6 +153,13 @@ pub(super) async fn cpus(State(app): State<App>, Path(name): Path<String>) -> An
 /// The ports of a host's networks
 pub(super) async fn networks(State(app): State<App>, Path(name): Path<String>) -> Answer<Vec<NetPort>> {
     Ok(Json(app.host(&name)?.reached()?.ports.clone()))
+}
+
+#[utoipa::path(get, path = "/api/v1/hosts/{host}/disks", params(("host" = String, Path)),
+    responses((status = 200, body = Vec<DiskInfo>), (status = 503, body = ErrorBody)))]
+/// The disks of a host's guests with their storage in other guests
+pub(super) async fn disks(State(app): State<App>, Path(name): Path<String>) -> Answer<Vec<DiskInfo>> {
+    Ok(Json(app.host(&name)?.reached()?.disks.clone()))
 }
 
 #[utoipa::path(get, path = "/api/v1/hosts/{host}/iommus", params(("host" = String, Path)),

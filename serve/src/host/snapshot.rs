@@ -9,7 +9,7 @@ use std::fmt;
 use baton::connection::Address;
 use serde::Serialize;
 use utoipa::ToSchema;
-use wire::{CpuInfo, CpuState, HostInfo, IommuUnit, NetPort, VcpuPerf, VmInfo, VmState, Vulnerability};
+use wire::{CpuInfo, CpuState, DiskInfo, HostInfo, IommuUnit, NetPort, VcpuPerf, VmInfo, VmState, Vulnerability};
 
 pub use self::pci::PciUse;
 use super::CpuTime;
@@ -59,6 +59,8 @@ pub struct Snapshot {
     pub cpus: Vec<CpuInfo>,
     /// Ports of its networks.
     pub ports: Vec<NetPort>,
+    /// Disks of its guests behind other guests' servers.
+    pub disks: Vec<DiskInfo>,
     /// Its IOMMUs.
     pub iommus: Vec<IommuUnit>,
     /// Its speculation vulnerabilities.

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use prometheus_client::encoding::DescriptorEncoder;
+use wire::{ConsoleOutput, VmInfo};
 
 use super::Scraped;
 use super::family::{Row, family, labels};
@@ -16,6 +17,11 @@ pub(super) fn encode(all: &[&Scraped], encoder: &mut DescriptorEncoder<'_>) -> f
     output.counter(encoder, all.iter().flat_map(|scraped| received(scraped)))?;
     let followers = family("baton_console_followers", "Clients of the service that follow the guest's console");
     followers.gauge(encoder, all.iter().flat_map(|scraped| followed(scraped)))?;
+    let written = family("baton_guest_console_output", "Output of the guest's console since the image started").bytes();
+    written.counter(encoder, all.iter().flat_map(|scraped| printed(scraped, |console| console.bytes)))?;
+    let lost =
+        family("baton_guest_console_lost", "Output of the guest's console that the host had no room for").bytes();
+    lost.counter(encoder, all.iter().flat_map(|scraped| printed(scraped, |console| console.lost_bytes)))?;
     let functions = family("baton_pci_functions", "PCI functions of the host, by state and guest");
     functions.gauge(encoder, all.iter().flat_map(|scraped| pci(scraped)))?;
     let problems = family("baton_pci_functions_with_problems", "PCI functions with a problem that the host has found");
@@ -27,6 +33,11 @@ pub(super) fn encode(all: &[&Scraped], encoder: &mut DescriptorEncoder<'_>) -> f
 fn received(scraped: &Scraped) -> Vec<Row> {
     let ends = scraped.host.shared.consoles.ends().into_iter();
     ends.map(|(guest, end)| (labels([("host", &scraped.host.name), ("guest", &guest)]), end as f64)).collect()
+}
+
+fn printed(scraped: &Scraped, figure: fn(&ConsoleOutput) -> u64) -> Vec<Row> {
+    let row = |vm: &VmInfo| (labels([("host", &scraped.host.name), ("guest", &vm.name)]), figure(&vm.console) as f64);
+    scraped.snapshot.guests.iter().map(row).collect()
 }
 
 fn followed(scraped: &Scraped) -> Vec<Row> {

@@ -150,5 +150,6 @@ fn report(generation: u64) -> RestartReport {
         hashing_in_blackout_ns: 0,
         old_build: String::new(),
         new_build: String::new(),
+        signer: None,
     }
 }

@@ -68,6 +68,8 @@ fn metrics_are_those_that_hosts_report_and_promtool_finds_no_mistake() {
         ("baton_pci_functions{host=\"rack1\",state=\"free\",guest=\"\"}", 1.0),
         ("baton_pci_functions_with_problems{host=\"rack1\"}", 1.0),
         ("baton_console_followers{host=\"rack1\",guest=\"db\"}", 0.0),
+        ("baton_guest_console_output_bytes_total{host=\"rack1\",guest=\"web\"}", 5000.0),
+        ("baton_guest_console_lost_bytes_total{host=\"rack1\",guest=\"web\"}", 20.0),
         ("baton_vulnerable{host=\"rack1\",vulnerability=\"spectre_v2\"}", 0.0),
         ("baton_updates_total{host=\"rack1\"}", 1.0),
         ("baton_update_blackout_seconds_count{host=\"rack1\"}", 1.0),
@@ -87,12 +89,31 @@ fn metrics_are_those_that_hosts_report_and_promtool_finds_no_mistake() {
     }
     let reason = "network=\"lan\",guest=\"web\",mac=\"02:00:00:00:00:01\",reason=\"full\"";
     assert_eq!(value(&text, &format!("baton_network_dropped_frames_total{{host=\"rack1\",{reason}}}")), 2.0);
+    check_disk(&text);
     if let Some(promtool) = promtool() {
         assert_eq!(complaint(&promtool, &["check", "metrics"], &text), None);
     }
     let answer = running.request("GET", "/metrics", "Accept: application/openmetrics-text; version=1.0.0\r\n", b"");
     assert!(answer.head.contains("content-type: application/openmetrics-text"), "{}", answer.head);
     assert!(answer.text().ends_with("# EOF\n") && answer.text().contains("# TYPE baton_updates counter"));
+}
+
+fn check_disk(text: &str) {
+    for (name, more, expected) in [
+        ("connected", "", 1.0),
+        ("size_bytes", "", f64::from(1 << 20)),
+        ("requests_in_flight", "", 5.0),
+        ("requests_total", ",kind=\"read\"", 6.0),
+        ("requests_total", ",kind=\"write\"", 7.0),
+        ("requests_total", ",kind=\"other\"", 8.0),
+        ("bytes_total", ",direction=\"read\"", 3072.0),
+        ("bytes_total", ",direction=\"written\"", 3584.0),
+        ("failed_requests_total", "", 9.0),
+        ("connections_total", "", 10.0),
+    ] {
+        let row = format!("baton_disk_{name}{{host=\"rack1\",guest=\"web\",disk=\"1\",server=\"storage\"{more}}}");
+        assert_eq!(value(text, &row), expected, "{row}");
+    }
 }
 
 #[test]

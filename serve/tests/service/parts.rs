@@ -3,8 +3,8 @@
 
 use timeline::{Kind, Name};
 use wire::{
-    CpuInfo, CpuPerf, CpuState, ExitCount, ExitKind, NetDrops, NetFrames, NetPort, PciCost, PciFunction, PciPolicy,
-    PciSurvey, TimelinePoint, VmInfo, VmState,
+    ConsoleOutput, CpuInfo, CpuPerf, CpuState, DiskInfo, DiskTransfers, ExitCount, ExitKind, NetDrops, NetFrames,
+    NetPort, PciCost, PciFunction, PciPolicy, PciSurvey, TimelinePoint, VmInfo, VmState,
 };
 
 fn point(ticks: u64, name: Name, kind: Kind, generation: u32) -> TimelinePoint {
@@ -23,6 +23,7 @@ pub fn guest(name: &str, state: VmState) -> VmInfo {
         exits_total: 12,
         exits: vec![ExitCount { kind: ExitKind::Port, count: 12 }],
         reason: None,
+        console: ConsoleOutput { bytes: 5000, lost_bytes: 20 },
     }
 }
 
@@ -45,6 +46,26 @@ pub fn port() -> NetPort {
         sent: NetFrames { frames: 3, bytes: 300 },
         received: NetFrames { frames: 4, bytes: 400 },
         drops: NetDrops { full: 2, ..NetDrops::default() },
+    }
+}
+
+pub fn disk() -> DiskInfo {
+    DiskInfo {
+        guest: "web".to_owned(),
+        number: 1,
+        server: "storage".to_owned(),
+        export: "web-root".to_owned(),
+        serial: String::new(),
+        is_read_only: false,
+        is_write_back: false,
+        bytes: Some(1 << 20),
+        is_connected: true,
+        in_flight: 5,
+        reads: DiskTransfers { requests: 6, bytes: 3072 },
+        writes: DiskTransfers { requests: 7, bytes: 3584 },
+        others: 8,
+        failures: 9,
+        connections: 10,
     }
 }
 

@@ -31,6 +31,7 @@ pub struct Sample {
     pub ports: Vec<PortCounters>,
     pub deadline: Deadline,
     pub revoked: Vec<RevokedKey>,
+    pub signer: Signer,
 }
 
 impl Sample {
@@ -130,6 +131,7 @@ impl Sample {
             ports: vec![port(0), port(7)],
             deadline: Deadline { seconds: 90.into(), zero: 0.into() },
             revoked: vec![RevokedKey { key: [7; 32] }],
+            signer: Signer { key: [8; 32] },
             assignments: vec![
                 assignment("old", 0x0100, assignment_flag::IS_ASSIGNED | assignment_flag::WITHOUT_RESET),
                 assignment("web", 0x00f8, 0),
@@ -184,6 +186,7 @@ impl Sample {
             Kind::Ports => writer.each(kind, self.ports.iter().copied()),
             Kind::Deadline => writer.one(kind, &self.deadline),
             Kind::RevokedKeys => writer.each(kind, self.revoked.iter().copied()),
+            Kind::Signer => writer.one(kind, &self.signer),
             Kind::Guests => writer.each(kind, self.guests.iter().copied()),
             Kind::GuestMemory => writer.each(kind, self.guest_memory.iter().copied()),
             Kind::Blocks => writer.each(kind, self.blocks.iter().copied()),

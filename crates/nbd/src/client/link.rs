@@ -97,6 +97,7 @@ impl Client {
         }
         (self.export, self.link, self.moved_ns) = (Some(export), Link::Up, self.now_ns);
         (self.news, self.reported) = (Some(News::Up(export)), None);
+        self.counts.connections += 1;
         Ok(())
     }
 

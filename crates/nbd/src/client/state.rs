@@ -8,6 +8,7 @@ use super::config::{Config, News};
 use super::connection::{Link, Reply, Sending};
 use super::tags::tags;
 use crate::export::Export;
+use crate::figures::{Counts, Figures};
 use crate::journal::{Journal, Kept};
 use crate::limits::BACKOFF_NS;
 use crate::problem::Problem;
@@ -44,6 +45,7 @@ pub struct Client {
     pub(super) is_resumed: bool,
     pub(super) news: Option<News>,
     pub(super) reported: Option<Problem>,
+    pub(super) counts: Counts,
 }
 
 impl Client {
@@ -71,6 +73,7 @@ impl Client {
             is_resumed: false,
             news: None,
             reported: None,
+            counts: Counts::default(),
         }
     }
 
@@ -92,6 +95,16 @@ impl Client {
     /// Returns the number of the driver's requests in flight.
     pub fn in_flight(&self) -> usize {
         self.busy.count_ones() as usize
+    }
+
+    /// Returns its state and its counts.
+    pub fn figures(&self) -> Figures {
+        Figures {
+            export_bytes: self.export.map(|export| export.bytes),
+            is_up: self.is_up(),
+            in_flight: self.busy.count_ones(),
+            counts: self.counts,
+        }
     }
 
     /// Takes what has happened to the connection since the last call.
@@ -132,6 +145,8 @@ impl Client {
     where
         D: Driver + ?Sized,
     {
+        let request = self.slot(tag).request;
+        self.counts.add(&request, result);
         self.free(tag);
         driver.complete(tag, result).map_err(TurnError::Driver)
     }

@@ -114,6 +114,29 @@ fn an_error_of_the_servers_is_its_requests() {
 }
 
 #[test]
+fn its_figures_count_what_was_answered() {
+    let mut world = World::up(1 << 20, ALL_FLAGS, false);
+    world.write(0, 0, &[1; 1024]);
+    world.read(1, 0, 512);
+    world.read(2, 1 << 20, 512);
+    world.turn();
+    let before = world.client.figures();
+    assert_eq!((before.export_bytes, before.is_up, before.in_flight), (Some(1 << 20), true, 2));
+    assert_eq!((before.counts.failures, before.counts.connections), (1, 1), "one is not in the export");
+    world.run_until_idle();
+    world.flush(3);
+    world.run_until_idle();
+    world.server.disconnect();
+    world.turn();
+    let (reads, writes) = (Transfers { requests: 1, bytes: 512 }, Transfers { requests: 1, bytes: 1024 });
+    let counts = Counts { reads, writes, others: 1, failures: 1, connections: 1 };
+    let figures = Figures { export_bytes: Some(1 << 20), is_up: false, in_flight: 0, counts };
+    assert_eq!(world.client.figures(), figures);
+    world.wait(10 * SECOND_NS);
+    assert_eq!(world.client.figures().counts.connections, 2);
+}
+
+#[test]
 fn a_read_only_client_changes_nothing() {
     let mut world = World::new(
         Server::new(1 << 20, flag::HAS_FLAGS | flag::READ_ONLY),

@@ -36,7 +36,7 @@ mod state;
 mod transfer;
 
 pub use ::virtio::{Chain, Fault};
-pub use nbd::{Export, News, Problem, Status, Stream};
+pub use nbd::{Export, Figures, News, Problem, Status, Stream, Transfers};
 
 pub use device::{Blk, BlkConfig};
 pub use limits::Limits;

@@ -54,6 +54,10 @@ pub struct HostInfo {
     pub unexpected_interrupts: u64,
     /// The last one's vector.
     pub last_unexpected_vector: Option<u8>,
+    /// Short form of the key that signed the running image, as the image before has checked it; `None` where it is not
+    /// signed, where a loader started it, and where images are not checked.
+    #[serde(default)]
+    pub signer: Option<String>,
 }
 
 /// The host's exposure to one speculation vulnerability.
@@ -103,6 +107,9 @@ pub struct RestartReport {
     pub old_build: String,
     /// Build of the new image.
     pub new_build: String,
+    /// Short form of the key that signed the new image, as in [`HostInfo::signer`].
+    #[serde(default)]
+    pub signer: Option<String>,
 }
 
 /// Time at which an image that replaces the running one is checked.
@@ -177,6 +184,19 @@ pub struct VmInfo {
     pub exits: Vec<ExitCount>,
     /// The reason for its state, where there is more to report. At most [`crate::MAX_REASON_BYTES`].
     pub reason: Option<String>,
+    /// Its console's output since the image started.
+    #[serde(default)]
+    pub console: ConsoleOutput,
+}
+
+/// Output of a guest's console.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ConsoleOutput {
+    /// Bytes that the guest wrote.
+    pub bytes: u64,
+    /// Bytes of them that found no room, because nothing reads the line fast enough: they are lost.
+    pub lost_bytes: u64,
 }
 
 /// State of a virtual machine.

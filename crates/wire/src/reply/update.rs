@@ -41,6 +41,9 @@ pub struct UpdateReport {
     pub old_build: String,
     /// Build of the new image.
     pub new_build: String,
+    /// Short form of the key that signed the new image; `None` where it is not signed or not checked.
+    #[serde(default)]
+    pub signer: Option<String>,
 }
 
 /// Times of a CPU's steps in the blackout, in nanoseconds since the order to leave the guests.

@@ -86,6 +86,7 @@ fn answers_are_those_of_a_living_host() {
         unclaimed_nmis: info.unclaimed_nmis,
         unexpected_interrupts: info.unexpected_interrupts,
         last_unexpected_vector: info.last_unexpected_vector,
+        signer: info.signer.as_deref(),
     };
     assert_eq!(written(300, &Reply::Info(borrowed)), answer(300, Ok(ReplyBody::Info(info))));
     let (reason, hint) = ("it has ended", "reset it");

@@ -127,6 +127,7 @@ fn the_longest_report_of_an_update_fits() {
         cpus: std::vec![steps; MAX_UPDATE_STEPS],
         old_build,
         new_build,
+        signer: Some("f".repeat(16)),
         ..UpdateReport::default()
     };
     encoded(&Frame::Response(Response { id: u32::MAX, result: Ok(ReplyBody::Updated(report)) }));

@@ -41,6 +41,27 @@ fn net_port() -> NetPort {
     }
 }
 
+fn disk() -> DiskInfo {
+    let transfers = |requests| DiskTransfers { requests, bytes: requests << 12 };
+    DiskInfo {
+        guest: debian(),
+        number: 2,
+        server: "storage".to_string(),
+        export: "web-root".to_string(),
+        serial: "disk-1".to_string(),
+        is_read_only: false,
+        is_write_back: true,
+        bytes: Some(1 << 30),
+        is_connected: true,
+        in_flight: 3,
+        reads: transfers(1 << 32),
+        writes: transfers(300),
+        others: 20,
+        failures: 1,
+        connections: 4,
+    }
+}
+
 fn file() -> FileInfo {
     FileInfo { name: "vmlinuz".to_string(), bytes: 9_000_000, is_sent: true, is_needed: false }
 }
@@ -111,6 +132,7 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::FileRemove { name: debian() },
         RequestBody::UploadBegin { kind: UploadKind::File, bytes: 800_000, sha256: [0xa5; 32] },
         RequestBody::SubscribeConsoles { names: vec![debian(), String::new()] },
+        RequestBody::DiskList { from_index: 300 },
     ]
 }
 
@@ -163,6 +185,7 @@ fn results() -> Vec<Result<ReplyBody, Refusal>> {
         Err(Refusal { code: RefusalCode::Denied, reason: "a reason".to_string(), hint: String::new() }),
         Ok(ReplyBody::Config { bytes: vec![66, 0], total_bytes: 3000 }),
         Ok(ReplyBody::Files { files: vec![file()], next_index: Some(3) }),
+        Ok(ReplyBody::Disks { disks: vec![disk()], next_index: Some(1) }),
     ]
 }
 
@@ -224,6 +247,7 @@ pub fn host_info() -> HostInfo {
         unclaimed_nmis: 300,
         unexpected_interrupts: 2,
         last_unexpected_vector: Some(0x77),
+        signer: Some("00ff00ff00ff00ff".to_string()),
     }
 }
 
@@ -243,6 +267,7 @@ fn restart_report() -> RestartReport {
         hashing_in_blackout_ns: 0,
         old_build: String::new(),
         new_build: "0123456789ab".to_string(),
+        signer: Some("00ff00ff00ff00ff".to_string()),
     }
 }
 
@@ -291,6 +316,7 @@ fn update_report() -> UpdateReport {
         cpus: vec![UpdateSteps { index: 1, left_ns: 9_000, entered_ns: 150_000, ..UpdateSteps::default() }],
         old_build: "0123456789ab".to_string(),
         new_build: "ba9876543210-dirty".to_string(),
+        signer: Some("00ff00ff00ff00ff".to_string()),
     }
 }
 
@@ -340,6 +366,7 @@ pub fn vm_info(index: u32) -> VmInfo {
         exits_total: 300,
         exits: vec![ExitCount { kind: ExitKind::Cpuid, count: 100 }, ExitCount { kind: ExitKind::Unknown, count: 200 }],
         reason: Some("because".to_string()),
+        console: ConsoleOutput { bytes: 70_000, lost_bytes: 300 },
     }
 }
 
@@ -372,7 +399,11 @@ fn event_kinds() -> Vec<EventKind> {
         EventKind::CpuFailed { index: 2, reason: "silence".to_string() },
         EventKind::HostRestarts { generation: 2 },
         EventKind::HostUpdated { generation: 3 },
-        EventKind::ImageReplaced { old: "0.1.0 0123".to_string(), new: "0.2.0 4567".to_string() },
+        EventKind::ImageReplaced {
+            old: "0.1.0 0123".to_string(),
+            new: "0.2.0 4567".to_string(),
+            signer: Some("00ff00ff00ff00ff".to_string()),
+        },
         hardware_error(),
         EventKind::AccessRefused { place: (0, 1, 31, 7), refused: 300, reason: "it may not".to_string() },
         EventKind::FunctionStopped { place: (0, 1, 31, 7), guest: Some(debian()), reason: "it storms".to_string() },

@@ -6,6 +6,7 @@ use core::sync::atomic::Ordering;
 
 use handover::block::{self, BlockMut, Owner};
 use handover::state;
+use wire::ConsoleOutput;
 
 use super::Guest;
 use crate::arch::{cpu, percpu, timer};
@@ -18,14 +19,22 @@ impl Guest {
         let mut console = self.console.guest.lock();
         for byte in bytes {
             // A byte that finds no room is lost: the guest is never held up by the reader of its console.
-            let _ = console.output.enqueue(*byte);
+            if console.output.enqueue(*byte).is_err() {
+                console.written.lost_bytes += 1;
+            }
         }
+        console.written.bytes += bytes.len() as u64;
         console.waiting += bytes.len() as u32;
         let is_line_due =
             bytes.contains(&b'\n') && cpu::tsc() - console.last_wake_tsc > timer::us_to_ticks(WAKE_INTERVAL_US);
         if is_line_due || console.waiting >= OUTPUT_BATCH {
             console.wake_control();
         }
+    }
+
+    /// Returns the number of bytes that it has written to its console.
+    pub fn console_written(&self) -> ConsoleOutput {
+        self.console.guest.lock().written
     }
 
     /// Notifies the control channel of output that waits.

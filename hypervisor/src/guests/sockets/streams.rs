@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use bundle::{DiskConfig, limits};
 use spin::Mutex;
-use vm::devices::blk::Socket;
+use vm::devices::blk::{Figures, Socket};
 use vm::devices::virtio::Chain;
 use vm::devices::vsock::{self, Address, HEADER_BYTES, Outgoing, Packet, Received};
 use vm::memory::GuestMemory;
@@ -38,6 +38,8 @@ pub struct Stream {
     pub socket: Mutex<Socket>,
     /// Something has come, or the stream has ended, since the disk's last turn.
     has_news: AtomicBool,
+    /// The disk's figures after its last turn.
+    pub figures: Mutex<Figures>,
 }
 
 /// How far the sending has come.
@@ -59,7 +61,7 @@ pub(super) fn add(guest: u32, disks: &[DiskConfig]) {
         let (server, number) = (Address { cid: disk.cid, port: disk.port }, guest as usize * limits::DISKS + number);
         // The image before may have begun anywhere: its packets may still be on the way.
         let socket = Mutex::new(Socket::new(server, number as u16, COUNT, cpu::tsc() as u32));
-        Arc::new(Stream { guest, server, socket, has_news: AtomicBool::new(false) })
+        Arc::new(Stream { guest, server, socket, has_news: AtomicBool::new(false), figures: Mutex::default() })
     };
     replace(guest, disks.iter().enumerate().map(stream).collect());
 }

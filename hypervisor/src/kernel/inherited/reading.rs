@@ -6,6 +6,7 @@ use boot::{BootInfo, MapBuilder, Module, RegionKind};
 use handover::RecordError;
 use handover::layout::{Purpose, Reason, unpadded};
 use handover::record::Record;
+use seal::PublicKey;
 use units::{PhysAddr, PhysRange};
 
 use super::channel_state::channel_state;
@@ -50,6 +51,7 @@ fn known_of(record: &Record<'_>) -> Known {
         old_build: ArrayString::from(record.build).unwrap_or_default(),
         stamps: record.stamps,
         checked: record.checked,
+        signer: record.signer.map(|signer| PublicKey::from_bytes(signer.key)),
         channel_state: channel_state(record),
         cpus: record.cpus.len() as u32,
         confirm_within_s: record.deadline.map(|deadline| deadline.seconds.get()),

@@ -9,6 +9,7 @@ use frames::FrameRange;
 use handover::layout::{Checked, CpuState, Purpose, Stamps};
 use handover::record::Record;
 use handover::{Items, RecordError};
+use seal::PublicKey;
 use spin::{Mutex, Once};
 use units::PhysRange;
 
@@ -44,6 +45,8 @@ pub struct Known {
     pub checked: Option<Checked>,
     /// The control channel's state.
     pub channel_state: ChannelState,
+    /// The key that has signed this image, where the old one has checked that.
+    pub signer: Option<PublicKey>,
     /// CPUs that the old image had, this one included.
     pub cpus: u32,
     /// Guests go on.
@@ -73,6 +76,11 @@ pub fn old_build() -> &'static str {
 fn build_of_previous_file() -> ArrayString<{ handover::image::BUILD_TEXT_BYTES }> {
     let image = file(Purpose::PreviousFile).and_then(|file| handover::Image::describe(file).ok());
     image.and_then(|image| ArrayString::from(image.build()).ok()).unwrap_or_default()
+}
+
+/// Returns a short form of the key that has signed this image, where the image before has checked that.
+pub fn signer() -> Option<String> {
+    known()?.signer.map(|key| format!("{}", key.id()))
 }
 
 /// Version and build of the image before this one, and of this one.

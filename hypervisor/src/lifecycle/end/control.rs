@@ -132,5 +132,6 @@ fn describe() -> BorrowedInfo<'static> {
         unclaimed_nmis,
         unexpected_interrupts,
         last_unexpected_vector,
+        signer: None,
     }
 }

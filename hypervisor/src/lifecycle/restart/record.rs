@@ -3,8 +3,8 @@
 
 use ::update::needs::common_trial_version;
 use handover::layout::{
-    CheckPolicy, Checked, Clock, Cpu, Deadline, Host, Kept, Kind, LogRing, Module, Purpose, Reason, Region, Stamps,
-    SwitchPages as SwitchPagesSection, padded,
+    CheckPolicy, Checked, Clock, Cpu, Deadline, Host, Kept, Kind, LogRing, Module, Purpose, Reason, Region, Signer,
+    Stamps, SwitchPages as SwitchPagesSection, padded,
 };
 use handover::{Full, Writer};
 use seal::Verify;
@@ -89,6 +89,9 @@ pub fn write_record(
     writer.one(Kind::Stamps, stamps).one(Kind::Control, &channel_state.section(events::next_sequence()));
     writer.each(Kind::Log, rings().map(log_ring)).one(Kind::Checked, &checked);
     writer.raw(Kind::Build, entry::BUILD.as_bytes());
+    if let Some(signer) = hand_over.next.signer {
+        writer.one(Kind::Signer, &Signer { key: signer.bytes() });
+    }
     writer.each(Kind::Retired, retired::section());
     // A restart with another bundle begins with what that one's configurations name.
     let is_kept = is_update || hand_over.source.next_bundle().is_none();

@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use ::update::stage::{self, Policy};
 use handover::Image;
 use handover::image::{REMAPPED_SINCE, RESETS_SINCE, Reader};
-use seal::{Check, Origin, Seal, Verify};
+use seal::{Check, Origin, PublicKey, Seal, Verify};
 use units::PhysRange;
 
 use super::error::StageError;
@@ -40,6 +40,8 @@ pub struct Trusted {
     pub policy: Verify,
     /// The bytes and time of hashing so far.
     pub hashed: Hashed,
+    /// The key that has signed it; `None` where it is not signed or not checked.
+    pub signer: Option<PublicKey>,
 }
 
 /// The bytes and time that a check took.
@@ -117,15 +119,15 @@ impl StagedImage {
         let Self { image, slot, policy, check, ticks } = *self;
         let hashed = Hashed { bytes: check.bytes(), ticks };
         let origin = judge(check, file)?;
-        log_judged(&image, origin, hashed);
-        Ok(Box::new(Trusted { image, slot, policy, hashed }))
+        let signer = log_judged(&image, origin, hashed);
+        Ok(Box::new(Trusted { image, slot, policy, hashed, signer }))
     }
 
     /// Takes it as it is, which the host's option asks for.
     pub fn trust_unchecked(self: Box<Self>) -> Box<Trusted> {
         let Self { image, slot, policy, .. } = *self;
         log::warn!("option verify=none: image {} is not checked", image.note().version());
-        Box::new(Trusted { image, slot, policy, hashed: Hashed::default() })
+        Box::new(Trusted { image, slot, policy, hashed: Hashed::default(), signer: None })
     }
 }
 
@@ -152,12 +154,19 @@ fn judge(check: Check<Engine>, file: &[u8]) -> Result<Origin, StageError> {
     seal.judge(&check.digest(), trust::trust()).map_err(StageError::Seal)
 }
 
-fn log_judged(image: &Image, origin: Origin, hashed: Hashed) {
+/// Logs the result of the check; returns the signer.
+fn log_judged(image: &Image, origin: Origin, hashed: Hashed) -> Option<PublicKey> {
     let (version, build) = (image.note().version(), image.build());
     let (us, means) = (timer::ticks_to_ns(hashed.ticks) / 1000, Engine::best().means());
     let whole = format_args!("image {version} {build}: whole ({us} us, by {means})");
     match origin {
-        Origin::Signed(key) => log::info!("{whole}, signed by {}", key.id()),
-        Origin::Unsigned => log::info!("{whole}, not signed; no key is configured"),
+        Origin::Signed(key) => {
+            log::info!("{whole}, signed by {}", key.id());
+            Some(key)
+        }
+        Origin::Unsigned => {
+            log::info!("{whole}, not signed; no key is configured");
+            None
+        }
     }
 }

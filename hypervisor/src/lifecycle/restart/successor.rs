@@ -14,7 +14,7 @@ pub fn take_events() {
 /// Records which image replaced which, if one did.
 pub fn record_succession() {
     if let Some((old, new)) = inherited::succession() {
-        events::record(wire::EventKind::ImageReplaced { old, new });
+        events::record(wire::EventKind::ImageReplaced { old, new, signer: inherited::signer() });
     }
 }
 

@@ -171,6 +171,7 @@ fn report(all: &[(u32, [u64; STAMPS])]) -> UpdateReport {
         cpus,
         old_build: inherited::old_build().to_string(),
         new_build: BUILD.to_string(),
+        signer: inherited::signer(),
     }
 }
 

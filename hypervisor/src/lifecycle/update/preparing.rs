@@ -140,6 +140,7 @@ impl Preparing {
             cpus: Vec::new(),
             old_build: BUILD.to_string(),
             new_build: hand_over.next.image.build().to_string(),
+            signer: hand_over.next.signer.map(|key| key.id().to_string()),
         }
     }
 }

@@ -18,6 +18,7 @@ fn snapshot(at_ns: u64, ran_ns: u64, waited_ns: u64, exits_total: u64) -> Snapsh
         exits_total,
         exits: vec![],
         reason: None,
+        console: wire::ConsoleOutput::default(),
     };
     let figures = VcpuPerf { at_ns, ran_ns, waited_ns, ..VcpuPerf::default() };
     let info = wire::HostInfo { uptime_ns: at_ns, ..baton::testing::host_info() };

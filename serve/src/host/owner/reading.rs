@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use baton::client::Client;
-use wire::{CpuPerf, EventKind, VcpuPerf, Vulnerability};
+use wire::{CpuPerf, DiskInfo, EventKind, Refusal, VcpuPerf, Vulnerability};
 
 use super::{Owner, SHARE};
 use crate::clock;
@@ -78,7 +78,7 @@ impl Owner {
         self.pci_due = Instant::now() + PCI_EVERY;
         match client.pci() {
             Ok((_, functions)) => Ok(PciUse::of(&functions)),
-            Err(error) if error.is::<wire::Refusal>() => Ok(PciUse::default()),
+            Err(error) if error.is::<Refusal>() => Ok(PciUse::default()),
             Err(error) => Err(error),
         }
     }
@@ -110,10 +110,16 @@ fn lists(client: &mut Client, known: &[Vulnerability]) -> Result<Snapshot> {
         guests: client.vms()?,
         cpus: client.cpus()?,
         ports: client.net_ports()?,
+        disks: disks(client)?,
         iommus: client.iommus()?,
         vulnerabilities: if known.is_empty() { client.vulnerabilities()? } else { known.to_vec() },
         ..Snapshot::default()
     })
+}
+
+/// Reads the disks; a host of an earlier release lists none.
+fn disks(client: &mut Client) -> Result<Vec<DiskInfo>> {
+    client.disks().or_else(|error| if error.is::<Refusal>() { Ok(Vec::new()) } else { Err(error) })
 }
 
 /// Returns the figures of vCPUs that the request before has had sampled. A guest may have ended meanwhile.

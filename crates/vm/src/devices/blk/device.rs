@@ -7,7 +7,7 @@ use alloc::string::String;
 use ::virtio::{Chain, Fault};
 use handover::Full;
 use handover::state::DeviceKind;
-use nbd::{Client, Config, News, Stream};
+use nbd::{Client, Config, Figures, News, Stream};
 
 use super::limits::{Buckets, Limits};
 use super::queue::{QUEUE_SIZES, REQUESTS};
@@ -120,6 +120,11 @@ impl Blk {
     /// Takes the change of the connection since the last call.
     pub fn take_news(&mut self) -> Option<News> {
         self.client.take_news()
+    }
+
+    /// Returns its state and its counts.
+    pub fn figures(&self) -> Figures {
+        self.client.figures()
     }
 
     fn sectors(&self) -> [u8; 8] {
