@@ -107,7 +107,8 @@ fn is_only_late_with(kernel: Kernel, updates: u64, is_write_back: bool) -> Resul
     let disk = only_disk(&mut host)?;
     let place = (disk.guest.as_str(), disk.number, disk.server.as_str(), disk.export.as_str(), disk.serial.as_str());
     ensure!(place == (WEB, 1, STORAGE, "web-root", SERIAL) && disk.is_write_back == is_write_back, "{disk:?}");
-    let has_worked = disk.reads.bytes >= disk.reads.requests && disk.writes.requests > 0 && disk.reads.requests > 0;
+    // The figures are this image's: it may have seen one half of the guest's round only.
+    let has_worked = disk.reads.bytes + disk.writes.bytes >= 512 * (disk.reads.requests + disk.writes.requests).max(1);
     ensure!(disk.is_connected && disk.bytes > Some(0) && has_worked && disk.failures == 0, "{disk:?}");
     host.powers_off()
 }
