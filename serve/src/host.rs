@@ -7,6 +7,7 @@
 mod consoles;
 mod cpu_times;
 mod failure;
+mod kept;
 mod news;
 mod owner;
 mod records;
@@ -25,7 +26,6 @@ use baton::connection::Address;
 use baton::program::Kind;
 use baton::timeline::Run;
 use seal::SecretKey;
-use serde::Serialize;
 use tokio::sync::{broadcast, oneshot};
 use wire::{PciFunction, PciSurvey};
 
@@ -34,9 +34,8 @@ pub use self::cpu_times::{CpuShares, CpuTime, CpuTimes};
 pub use self::failure::Failure;
 pub use self::news::{NEWS, News};
 pub use self::records::{Counts, Kept, Place, Records};
-use self::records::{MAX_EVENTS, MAX_LOG};
 pub use self::snapshot::{Link, PciUse, Snapshot, Status};
-use crate::history::{History, Item, Kind as HistoryKind};
+use crate::history::History;
 use crate::updates::Updates;
 
 /// The most jobs that wait for a host.
@@ -232,18 +231,14 @@ impl Shared {
         news: broadcast::Sender<Arc<News>>,
         history: History,
     ) -> Self {
-        let records = Records {
-            log: history.last(HistoryKind::Log, &name, MAX_LOG).into(),
-            events: history.last(HistoryKind::Event, &name, MAX_EVENTS).into(),
-            counts: history.state(&name).unwrap_or_default(),
-        };
+        let (records, updates) = kept::restored(&history, &name);
         Self {
             name,
             address,
             key,
             snapshot: Mutex::default(),
             records: Mutex::new(records),
-            updates: Mutex::default(),
+            updates: Mutex::new(updates),
             consoles: Arc::default(),
             runs: Mutex::default(),
             pci: Mutex::default(),
@@ -270,21 +265,6 @@ impl Shared {
     /// Locks the updates.
     pub fn updates(&self) -> MutexGuard<'_, Updates> {
         locked(&self.updates)
-    }
-
-    /// Keeps a record in the history.
-    fn keep(&self, kind: HistoryKind, (at_ms, id): (u64, u64), record: &impl Serialize) {
-        // All messages of the host have a form in JSON.
-        if let Ok(json) = serde_json::to_vec(record) {
-            self.history.keep(Item::Record { kind, host: self.name.to_string(), at_ms, id, json });
-        }
-    }
-
-    /// Keeps the counts in the history, after the records that they count.
-    fn keep_counts(&self) {
-        if let Ok(json) = serde_json::to_vec(&self.records().counts) {
-            self.history.keep(Item::State { host: self.name.to_string(), json });
-        }
     }
 
     /// Notifies clients, if there are any.

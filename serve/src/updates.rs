@@ -2,21 +2,25 @@
 //! Updates of a host: those that clients of the service ask for, with their progress, and the times of all that the
 //! host's timeline shows, also of those asked for elsewhere.
 
+mod histogram;
+mod kept;
 mod perform;
 mod times;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use wire::{UpdateBy, UpdateReport};
 
+pub use self::histogram::{Buckets, seconds};
+pub use self::kept::Sums;
 pub use self::perform::{End, NotSent, perform, send};
-pub use self::times::Times;
+pub use self::times::{Last, Times};
 use crate::clock;
 
 /// The most updates that are kept.
-const MAX_UPDATES: usize = 64;
+pub const MAX_UPDATES: usize = 64;
 
 /// The update that a client asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, IntoParams)]
@@ -63,7 +67,7 @@ impl From<UpdateBy> for By {
 }
 
 /// Progress of an update.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
     /// It waits for the line.
@@ -88,7 +92,7 @@ impl Step {
 }
 
 /// An update that a client of the service has asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Update {
     /// The host.
     pub host: String,
@@ -113,6 +117,7 @@ pub struct Update {
     /// The reason for its end.
     pub message: Option<String>,
     /// The host's report.
+    #[serde(default, deserialize_with = "kept::readable")]
     pub report: Option<UpdateReport>,
 }
 
@@ -121,10 +126,8 @@ pub struct Update {
 pub struct Updates {
     /// The last updates that clients have asked for.
     pub asked: VecDeque<Update>,
-    /// Number of ends, by kind.
-    pub ends: BTreeMap<Step, u64>,
-    /// The times of those that the timeline has shown.
-    pub times: Times,
+    /// Sums over all.
+    pub sums: Sums,
     last_id: u64,
 }
 
@@ -169,7 +172,7 @@ impl Updates {
         let update = self.asked.back_mut().filter(|update| update.id == id && !update.step.is_last())?;
         change(update);
         if update.step.is_last() {
-            *self.ends.entry(update.step).or_default() += 1;
+            *self.sums.ends.entry(update.step).or_default() += 1;
         }
         Some(update.clone())
     }

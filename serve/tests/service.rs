@@ -39,3 +39,5 @@ mod parts;
 mod process;
 #[path = "service/tls.rs"]
 mod tls;
+#[path = "service/updates.rs"]
+mod updates;

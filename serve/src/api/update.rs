@@ -15,7 +15,7 @@ use super::orders::written;
 use super::{App, ErrorBody, Refused};
 use crate::access::Peer;
 use crate::ending::Stage;
-use crate::host::{News, Shared};
+use crate::host::Shared;
 use crate::updates::{By, End, How, Step, Update, perform};
 
 /// The most bytes of an image, a bundle or a guest's file.
@@ -54,7 +54,7 @@ pub(super) async fn update(
     })?;
     let (shared, id) = (host.shared.clone(), update.id);
     let submitted = host.submit(move |client| {
-        let result = perform(client, file, how, |step, sent| progress(&shared, id, step, sent));
+        let result = perform(client, file, how, |step, sent| shared.note_progress(id, step, sent));
         // An update that was lost with its line has ended, too; the next use of the line shows whether that is good.
         Ok(End::of(result))
     });
@@ -109,18 +109,6 @@ pub(super) fn by(by: By) -> &'static str {
         By::Bundle => "bundle",
         By::Previous => "previous",
     }
-}
-
-/// Notes progress; clients are notified of a new step, and of each percent that has been sent.
-fn progress(shared: &Shared, id: u64, step: Step, sent_bytes: u64) {
-    let percent = |update: &Update, bytes: u64| bytes * 100 / update.total_bytes.max(1);
-    let mut is_news = false;
-    let update = shared.updates().advance(id, |update| {
-        let sent = if step == Step::Sending { sent_bytes } else { update.sent_bytes };
-        is_news = update.step != step || percent(update, sent) != percent(update, update.sent_bytes);
-        (update.step, update.sent_bytes) = (step, sent);
-    });
-    update.filter(|_| is_news).into_iter().for_each(|update| shared.publish(News::Update(update)));
 }
 
 /// Notes the end, and writes it down.

@@ -50,7 +50,7 @@ pub(super) struct Owner {
     count_due: Instant,
     /// The time at which the host's PCI functions are read again.
     pci_due: Instant,
-    /// There are records of which the history does not know the counts.
+    /// There are records and updates of which the history does not have the counts.
     is_counted: bool,
     /// The guests whose consoles the host sends.
     consoles: Choice,
@@ -87,7 +87,7 @@ impl Owner {
                 Ok(mut client) => {
                     pause = FIRST_PAUSE;
                     match self.converse(&mut client) {
-                        Ok(Ended) => return,
+                        Ok(Ended) => return self.keep_state(),
                         Err(error) => error,
                     }
                 }
@@ -98,7 +98,7 @@ impl Owner {
             let losses = before.losses + u64::from(before.link == Link::Connected);
             self.shared.set_snapshot(Snapshot::without_report(Link::Unreachable(format!("{error:#}")), losses));
             if self.rest(pause) {
-                return;
+                return self.keep_state();
             }
             pause = (pause * 2).min(LAST_PAUSE);
         }
@@ -156,9 +156,7 @@ impl Owner {
             } else if Instant::now() >= self.count_due {
                 self.keep_counting(client)?;
             }
-            if std::mem::take(&mut self.is_counted) {
-                self.shared.keep_counts();
-            }
+            self.keep_state();
             if !self.consoles.includes(&self.shared.consoles.choice()) {
                 self.subscribe(client)?;
             }
@@ -167,6 +165,13 @@ impl Owner {
                 self.shared.consoles.note_loss(client.take_lost_output());
                 self.wait(client)?;
             }
+        }
+    }
+
+    /// Keeps the counts that the history does not have yet.
+    fn keep_state(&mut self) {
+        if std::mem::take(&mut self.is_counted) {
+            self.shared.keep_state();
         }
     }
 
@@ -194,18 +199,13 @@ impl Owner {
         // While there is a line, the clocks do not count: one of them may have been set.
         let is_back = |last: Place| (generation, uptime_ns) < (last.generation, last.uptime_ns);
         let is_again = last.is_some_and(|last| is_back(last) || !is_connected && last.is_before_power_on(now));
-        {
-            let counts = &mut self.shared.records().counts;
-            counts.place = Some(now);
-            if is_again {
-                counts.begin_again();
-            }
-        }
+        self.shared.records().counts.place = Some(now);
         self.is_counted = true;
         if is_again {
+            self.shared.records().counts.begin_again();
+            self.shared.updates().sums.times.begin_again();
             self.sampler.begin_again();
             self.cpu_times.begin_again();
-            self.shared.updates().times.begin_again();
             // It knows of no subscription any more.
             ensure!(!is_connected, "the host was started again");
         }
@@ -250,7 +250,8 @@ impl Owner {
     /// Notes the updates that the host's timeline shows, also those asked for elsewhere.
     fn note_updates(&mut self, client: &mut Client) -> Result<()> {
         let runs = baton::commands::timeline::host_runs(client)?;
-        self.shared.updates().times.observe(&runs);
+        self.shared.updates().sums.times.observe(&runs);
+        self.is_counted = true;
         // Answers that were read before are not reused.
         self.shared.keep_runs(runs);
         Ok(())

@@ -3,13 +3,14 @@
 
 use std::fmt;
 
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Unit;
 use serde::Serialize;
+
+use crate::updates::Buckets;
 
 /// The labels of a row.
 pub(super) type Labels = Vec<(&'static str, String)>;
@@ -75,11 +76,13 @@ impl Family {
     pub(super) fn histogram(
         self,
         encoder: &mut DescriptorEncoder<'_>,
-        rows: impl IntoIterator<Item = (Labels, Histogram)>,
+        rows: impl IntoIterator<Item = (Labels, Buckets)>,
     ) -> fmt::Result {
         let Self { name, help, unit } = &self;
         let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), MetricType::Histogram)?;
-        rows.into_iter().try_for_each(|(labels, histogram)| histogram.encode(family.encode_family(&labels)?))
+        rows.into_iter().try_for_each(|(labels, Buckets { sum, count, buckets })| {
+            family.encode_family(&labels)?.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
+        })
     }
 
     /// Writes texts, as labels.

@@ -4,11 +4,10 @@
 use std::fmt;
 
 use prometheus_client::encoding::DescriptorEncoder;
-use prometheus_client::metrics::histogram::Histogram;
 
 use super::Scraped;
 use super::family::{Labels, Row, family, labels};
-use crate::updates::{Step, Updates};
+use crate::updates::{Buckets, Last, Step, Updates, seconds};
 
 /// Writes them.
 pub(super) fn encode(all: &[Scraped], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -17,36 +16,29 @@ pub(super) fn encode(all: &[Scraped], encoder: &mut DescriptorEncoder<'_>) -> fm
         all.iter().map(move |scraped| (of(scraped), figure(&scraped.host.shared.updates())))
     };
     let updates = family("baton_updates", "Updates of the host that its timeline has shown");
-    updates.counter(encoder, each(|updates| updates.times.seen as f64))?;
+    updates.counter(encoder, each(|updates| updates.sums.times.seen as f64))?;
     let back = family("baton_update_roll_backs", "Updates that were rolled back, by reason");
     back.counter(encoder, all.iter().flat_map(roll_backs))?;
     let blackout = family("baton_update_blackout", "Time in which guests stood still in an update").seconds();
     blackout.histogram(
         encoder,
-        all.iter().map(|scraped| (of(scraped), scraped.host.shared.updates().times.blackouts.clone())),
+        all.iter().map(|scraped| (of(scraped), scraped.host.shared.updates().sums.times.blackouts())),
     )?;
     let phase = family("baton_update_phase", "Longest time of a CPU in this phase of an update").seconds();
     phase.histogram(encoder, all.iter().flat_map(phases))?;
-    let last = |figure: fn(&baton::timeline::host::UpdateTimes) -> f64| {
+    let last = |figure: fn(&Last) -> u64| {
         all.iter().filter_map(move |scraped| {
-            let times = scraped.host.shared.updates().times.last;
-            times.map(|times| (of(scraped), figure(&times) / 1e6))
+            let updates = scraped.host.shared.updates();
+            updates.sums.times.last.as_ref().map(|last| (of(scraped), seconds(figure(last))))
         })
     };
     let preparation = family("baton_update_last_preparation", "Time of the last update's preparation, guests running");
-    preparation.seconds().gauge(encoder, last(|times| times.preparation_us))?;
+    preparation.seconds().gauge(encoder, last(|last| last.preparation_ns))?;
     let blackout =
         family("baton_update_last_blackout", "Time in which guests stood still in the last update").seconds();
-    blackout.gauge(encoder, last(|times| times.blackout_us))?;
+    blackout.gauge(encoder, last(|last| last.blackout_ns))?;
     let steps = family("baton_update_last_phase", "Longest time of a CPU in this step of the last blackout").seconds();
-    steps.gauge(
-        encoder,
-        all.iter().flat_map(|scraped| {
-            let phases = scraped.host.shared.updates().times.last_phases.clone();
-            let host = scraped.host.name.clone();
-            phases.into_iter().map(move |(phase, us)| (labels([("host", &host), ("phase", &phase)]), us / 1e6))
-        }),
-    )?;
+    steps.gauge(encoder, all.iter().flat_map(last_steps))?;
     let requests = family("baton_update_requests", "Updates that clients of the service have asked for, by their end");
     requests.counter(
         encoder,
@@ -54,7 +46,7 @@ pub(super) fn encode(all: &[Scraped], encoder: &mut DescriptorEncoder<'_>) -> fm
             let ends = [(Step::Done, "done"), (Step::Refused, "refused"), (Step::Failed, "failed")];
             let updates = scraped.host.shared.updates();
             ends.map(|(step, name)| {
-                let count = updates.ends.get(&step).copied().unwrap_or_default();
+                let count = updates.sums.ends.get(&step).copied().unwrap_or_default();
                 (labels([("host", &scraped.host.name), ("result", name)]), count as f64)
             })
         }),
@@ -66,9 +58,14 @@ fn roll_backs(scraped: &Scraped) -> Vec<Row> {
     scraped.host.shared.records().counts.roll_backs().map(row).collect()
 }
 
-fn phases(scraped: &Scraped) -> Vec<(Labels, Histogram)> {
-    let row = |(phase, times): (&String, &Histogram)| {
-        (labels([("host", &scraped.host.name), ("phase", phase)]), times.clone())
-    };
-    scraped.host.shared.updates().times.phases.iter().map(row).collect()
+fn phases(scraped: &Scraped) -> Vec<(Labels, Buckets)> {
+    let updates = scraped.host.shared.updates();
+    let phases = updates.sums.times.phases();
+    phases.map(|(phase, times)| (labels([("host", &scraped.host.name), ("phase", phase)]), times)).collect()
+}
+
+fn last_steps(scraped: &Scraped) -> Vec<Row> {
+    let updates = scraped.host.shared.updates();
+    let steps = updates.sums.times.last.iter().flat_map(|last| &last.steps);
+    steps.map(|(step, ns)| (labels([("host", &scraped.host.name), ("phase", step)]), seconds(*ns))).collect()
 }

@@ -4,48 +4,76 @@
 use std::collections::BTreeMap;
 
 use baton::timeline::Run;
-use baton::timeline::host::{UpdateTimes, blackout_of, update_of};
-use prometheus_client::metrics::histogram::Histogram;
+use baton::timeline::host::{blackout_of, update_of};
+use serde::{Deserialize, Serialize};
+
+use super::histogram::{Buckets, Histogram};
 
 #[cfg(test)]
 mod tests;
 
-/// Bounds of the blackout's histogram, in seconds.
-const BLACKOUTS: [f64; 12] = [50e-6, 100e-6, 200e-6, 400e-6, 800e-6, 1.6e-3, 3.2e-3, 6.4e-3, 12.8e-3, 0.1, 1.0, 10.0];
-/// Bounds of the phases' histograms, in seconds: a step of the blackout is short, the preparation is not.
-const PHASES: [f64; 12] = [5e-6, 20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 5e-3, 20e-3, 0.1, 1.0, 10.0];
+/// Bounds of the blackout's histogram, in nanoseconds.
+const BLACKOUTS: [u64; 12] = [
+    50_000,
+    100_000,
+    200_000,
+    400_000,
+    800_000,
+    1_600_000,
+    3_200_000,
+    6_400_000,
+    12_800_000,
+    100_000_000,
+    1_000_000_000,
+    10_000_000_000,
+];
+/// Bounds of the phases' histograms, likewise: a step of the blackout is short, the preparation is not.
+const PHASES: [u64; 12] = [
+    5_000,
+    20_000,
+    50_000,
+    100_000,
+    200_000,
+    500_000,
+    1_000_000,
+    5_000_000,
+    20_000_000,
+    100_000_000,
+    1_000_000_000,
+    10_000_000_000,
+];
 /// The phase before the blackout.
 const PREPARATION: &str = "preparation";
 /// The most phases that have a histogram: names are a host's.
 const MAX_PHASES: usize = 24;
 
-/// Times of all updates since the service was started.
-#[derive(Debug)]
+/// Times of all updates of a host since the history began.
+///
+/// The timeline shows an update for as long as the host runs. One is counted once: since the machine was powered on,
+/// its generation is higher than that of all updates before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Times {
     /// Updates that the timeline has shown.
     pub seen: u64,
-    /// Their blackouts in seconds.
-    pub blackouts: Histogram,
-    /// The longest time of any CPU in each phase, in seconds: the preparation, and the blackout's steps.
-    pub phases: BTreeMap<String, Histogram>,
     /// The last one.
-    pub last: Option<UpdateTimes>,
-    /// The longest time in the last blackout of any CPU in each step, in microseconds.
-    pub last_phases: BTreeMap<String, f64>,
+    pub last: Option<Last>,
+    blackouts: Histogram,
+    phases: BTreeMap<String, Histogram>,
+    /// The generation of the last one, or 0 if there was none since the machine was powered on.
     newest: u64,
 }
 
-impl Default for Times {
-    fn default() -> Self {
-        Self {
-            seen: 0,
-            blackouts: Histogram::new(BLACKOUTS),
-            phases: BTreeMap::new(),
-            last: None,
-            last_phases: BTreeMap::new(),
-            newest: 0,
-        }
-    }
+/// Times of the last update.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Last {
+    /// Nanoseconds in which it was prepared while guests ran.
+    pub preparation_ns: u64,
+    /// Nanoseconds in which no guest ran.
+    pub blackout_ns: u64,
+    /// The longest time in the blackout of any CPU in each step, in nanoseconds.
+    pub steps: BTreeMap<String, u64>,
 }
 
 impl Times {
@@ -55,30 +83,53 @@ impl Times {
             let Some(times) = update_of(run).filter(|times| times.generation > self.newest) else { continue };
             self.newest = times.generation;
             self.seen += 1;
-            self.blackouts.observe(times.blackout_us / 1e6);
-            self.last = Some(times);
-            self.last_phases.clear();
-            let spans = blackout_of(run).into_iter().flat_map(|run| run.tracks).flat_map(|track| track.spans);
-            for span in spans {
-                let longest = self.last_phases.entry(span.name).or_default();
-                *longest = longest.max(span.length_us);
-            }
-            self.observe_phases(times.preparation_us);
+            let last = Last {
+                preparation_ns: nanoseconds(times.preparation_us),
+                blackout_ns: nanoseconds(times.blackout_us),
+                steps: steps(run),
+            };
+            self.blackouts.observe(last.blackout_ns, &BLACKOUTS);
+            self.observe_phases(&last);
+            self.last = Some(last);
         }
     }
 
-    fn observe_phases(&mut self, preparation_us: f64) {
-        let steps = self.last_phases.iter().map(|(name, us)| (name.as_str(), *us));
-        for (name, us) in [(PREPARATION, preparation_us)].into_iter().chain(steps) {
+    fn observe_phases(&mut self, last: &Last) {
+        let steps = last.steps.iter().map(|(name, ns)| (name.as_str(), *ns));
+        for (name, ns) in [(PREPARATION, last.preparation_ns)].into_iter().chain(steps) {
             if self.phases.contains_key(name) || self.phases.len() < MAX_PHASES {
-                let new = || Histogram::new(PHASES);
-                self.phases.entry(name.to_owned()).or_insert_with(new).observe(us / 1e6);
+                self.phases.entry(name.to_owned()).or_default().observe(ns, &PHASES);
             }
         }
+    }
+
+    /// Returns the histogram of blackouts.
+    pub fn blackouts(&self) -> Buckets {
+        self.blackouts.buckets(&BLACKOUTS)
+    }
+
+    /// Returns the histogram of each phase, by the longest time of any CPU: the preparation, and the blackout's steps.
+    pub fn phases(&self) -> impl Iterator<Item = (&str, Buckets)> {
+        self.phases.iter().map(|(name, times)| (name.as_str(), times.buckets(&PHASES)))
     }
 
     /// The host was powered on again: its generations begin with 1.
     pub fn begin_again(&mut self) {
         self.newest = 0;
     }
+}
+
+/// Returns the longest time of any CPU in each step of an update's blackout, in nanoseconds.
+fn steps(run: &Run) -> BTreeMap<String, u64> {
+    let mut steps = BTreeMap::<String, u64>::new();
+    for span in blackout_of(run).into_iter().flat_map(|run| run.tracks).flat_map(|track| track.spans) {
+        let longest = steps.entry(span.name).or_default();
+        *longest = nanoseconds(span.length_us).max(*longest);
+    }
+    steps
+}
+
+/// Returns a duration in whole nanoseconds: 0 for one that is negative or no number.
+fn nanoseconds(us: f64) -> u64 {
+    (us * 1e3).round() as u64
 }

@@ -2,103 +2,16 @@
 //! The end of the service by a signal: a process of its own each time.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{ChildStderr, Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::common::LIMIT;
 use super::fake::FakeHost;
-use super::process::{PROGRAM, Process};
-
-/// A service, and its standard error.
-struct Service {
-    process: Process,
-    errors: BufReader<ChildStderr>,
-}
-
-impl Service {
-    /// Starts a service, and waits until it serves.
-    fn start(folder: &Path, host: &FakeHost, more: &[&str]) -> Self {
-        let mut command = Command::new(PROGRAM);
-        command.arg("--audit").arg(folder.join("audit.jsonl")).args(more).stderr(Stdio::piped());
-        let mut process = Process::start(command, folder, host);
-        let errors = BufReader::new(process.child.stderr.take().expect("its errors"));
-        let mut service = Self { process, errors };
-        service.error("ready at");
-        service
-    }
-
-    /// Starts a service that has reached the host.
-    fn connected(folder: &Path, host: &FakeHost, more: &[&str]) -> Self {
-        let service = Self::start(folder, host, more);
-        service.process.connected();
-        service
-    }
-
-    /// Reads its errors up to a line that contains this.
-    fn error(&mut self, text: &str) -> String {
-        let mut lines = String::new();
-        while !lines.contains(text) {
-            assert_ne!(self.errors.read_line(&mut lines).expect("read"), 0, "no {text:?} in {lines:?}");
-        }
-        lines
-    }
-
-    fn stream(&self) -> UnixStream {
-        self.process.stream().expect("connected")
-    }
-
-    fn ask(&self, method: &str, path: &str) -> Value {
-        self.process.ask(method, path).expect("an answer")
-    }
-
-    /// Begins to listen to its news.
-    fn news(&self) -> BufReader<UnixStream> {
-        self.follow("stream", "event: host")
-    }
-
-    /// Begins to read a stream, up to a line that contains this.
-    fn follow(&self, path: &str, text: &str) -> BufReader<UnixStream> {
-        let mut reader = BufReader::new(self.stream());
-        let head = format!("GET /api/v1/{path} HTTP/1.1\r\nHost: baton\r\n\r\n");
-        reader.get_mut().write_all(head.as_bytes()).expect("asked");
-        let mut lines = String::new();
-        while !lines.contains(text) {
-            assert_ne!(reader.read_line(&mut lines).expect("a stream"), 0, "{lines}");
-        }
-        reader
-    }
-
-    fn signal(&self, signal: Signal) {
-        let process = Pid::from_child(&self.process.child);
-        kill_process(process, signal).expect("it runs");
-    }
-
-    /// Has an update begin that does not end before the host lets it.
-    fn begin_update(&self, host: &FakeHost) {
-        host.state.lock().expect("state").holds_update = true;
-        assert_eq!(self.ask("POST", "hosts/rack1/update?by=bundle")["step"], "waiting");
-        self.process.until("it is under way", "hosts/rack1/updates", |all| all[0]["step"] == "switching");
-    }
-
-    fn ended(&mut self) -> ExitStatus {
-        let end = Instant::now() + LIMIT;
-        loop {
-            if let Some(status) = self.process.child.try_wait().expect("a child") {
-                return status;
-            }
-            assert!(Instant::now() < end, "it goes on after {LIMIT:?}");
-            thread::sleep(Duration::from_millis(5));
-        }
-    }
-}
+use super::process::Service;
 
 /// The rest of a stream.
 fn rest(mut news: BufReader<UnixStream>) -> String {
@@ -203,7 +116,7 @@ fn an_update_that_does_not_end_is_named_and_a_second_signal_waits_for_nothing() 
     let mut service = Service::connected(folder.path(), &host, &[]);
     service.begin_update(&host);
     service.signal(Signal::INT);
-    service.error("waits for update 1 of rack1");
+    service.error("waits for update 2 of rack1");
     service.signal(Signal::TERM);
     assert_eq!(service.ended().signal(), Some(15));
     assert!(!folder.path().join("serve.sock").exists());

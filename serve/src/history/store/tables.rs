@@ -9,7 +9,9 @@ pub(super) const EVENTS: Records = TableDefinition::new("events");
 pub(super) const LOG: Records = TableDefinition::new("log");
 /// Samples, in the same form; their number is 0.
 pub(super) const SAMPLES: Records = TableDefinition::new("samples");
-pub(super) const BY_TIME: [Records; 3] = [EVENTS, LOG, SAMPLES];
+/// Updates, in the same form, by the time at which they were asked for.
+pub(super) const UPDATES: Records = TableDefinition::new("updates");
+pub(super) const BY_TIME: [Records; 4] = [EVENTS, LOG, SAMPLES, UPDATES];
 /// The kept state of each host.
 pub(super) const STATES: TableDefinition<'static, &'static str, &'static [u8]> = TableDefinition::new("states");
 
@@ -22,6 +24,8 @@ pub enum Kind {
     Log,
     /// A sample of metrics.
     Sample,
+    /// An update that a client has asked for.
+    Update,
 }
 
 impl Kind {
@@ -30,6 +34,7 @@ impl Kind {
             Self::Event => EVENTS,
             Self::Log => LOG,
             Self::Sample => SAMPLES,
+            Self::Update => UPDATES,
         }
     }
 }
@@ -37,7 +42,7 @@ impl Kind {
 /// An item to be kept.
 #[derive(Clone, Debug)]
 pub enum Item {
-    /// A record of a host.
+    /// A record of a host; it replaces one of the same kind, time and number.
     Record {
         /// Its kind.
         kind: Kind,
@@ -61,8 +66,8 @@ pub enum Item {
 
 /// Puts items into their tables; returns their bytes.
 pub(super) fn insert(transaction: &WriteTransaction, items: &[Item]) -> Result<u64, Error> {
-    let [mut events, mut log, mut samples] =
-        [transaction.open_table(EVENTS)?, transaction.open_table(LOG)?, transaction.open_table(SAMPLES)?];
+    let (mut events, mut log) = (transaction.open_table(EVENTS)?, transaction.open_table(LOG)?);
+    let (mut samples, mut updates) = (transaction.open_table(SAMPLES)?, transaction.open_table(UPDATES)?);
     let mut states = transaction.open_table(STATES)?;
     let mut bytes = 0;
     for item in items {
@@ -72,6 +77,7 @@ pub(super) fn insert(transaction: &WriteTransaction, items: &[Item]) -> Result<u
                     Kind::Event => &mut events,
                     Kind::Log => &mut log,
                     Kind::Sample => &mut samples,
+                    Kind::Update => &mut updates,
                 };
                 put(table, (host, *at_ms, *id), json)?;
                 bytes += (host.len() + 16 + json.len()) as u64;

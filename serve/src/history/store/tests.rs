@@ -68,6 +68,32 @@ fn records_are_read_by_host_kind_and_time() {
 }
 
 #[test]
+fn a_record_is_replaced_by_one_of_its_time_and_number() {
+    let store = Store::in_memory(LIMITS).expect("a store");
+    store.write(&[item(Kind::Update, "a", 10, 1), item(Kind::Update, "a", 10, 2)]).expect("written");
+    let json = br#"{"id": 1, "step": "done"}"#.to_vec();
+    let again = Item::Record { kind: Kind::Update, host: "a".to_owned(), at_ms: 10, id: 1, json };
+    store.write(&[again]).expect("written");
+    let all: Vec<Value> = store.last(Kind::Update, "a", 9).expect("read");
+    assert_eq!((all.len(), &all[0]), (2, &json!({ "id": 1, "step": "done" })));
+}
+
+#[test]
+fn a_file_of_the_release_before_updates_were_kept_gets_their_table() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("history.redb");
+    let (store, _) = Store::open(&path, LIMITS).expect("a store");
+    store.write(&[item(Kind::Event, "a", 10, 1)]).expect("written");
+    let transaction = store.database.begin_write().expect("begun");
+    assert!(transaction.delete_table(tables::UPDATES).expect("deleted"));
+    transaction.commit().expect("written");
+    drop(store);
+    let (store, moved) = Store::open(&path, LIMITS).expect("a store");
+    assert!(moved.is_none() && ids(&store, Kind::Update, "a", 0, u64::MAX).is_empty());
+    assert_eq!(ids(&store, Kind::Event, "a", 0, u64::MAX), [1]);
+}
+
+#[test]
 fn records_that_are_too_old_are_removed() {
     let store = Store::in_memory(LIMITS).expect("a store");
     store.write(&[item(Kind::Event, "a", 1000, 1), item(Kind::Log, "a", 3_600_500, 2)]).expect("written");

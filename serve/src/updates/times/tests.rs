@@ -2,8 +2,6 @@
 //! Rules of updates' times.
 
 use baton::timeline::{Span, Track};
-use prometheus_client::encoding::text::encode;
-use prometheus_client::registry::Registry;
 
 use super::*;
 
@@ -22,12 +20,8 @@ fn update(generation: u64, cpus: &[&[Span]]) -> Run {
 
 /// Returns the count and the sum of a phase's histogram.
 fn phase(times: &Times, name: &str) -> (u64, f64) {
-    let mut registry = Registry::default();
-    registry.register("phase", "a phase", times.phases[name].clone());
-    let mut text = String::new();
-    encode(&mut text, &registry).expect("text");
-    let value = |row: &str| text.lines().find_map(|line| line.strip_prefix(row)).expect(row).trim().parse();
-    (value("phase_count ").expect("a number") as u64, value("phase_sum ").expect("a number"))
+    let (_, buckets) = times.phases().find(|(phase, _)| *phase == name).expect("the phase");
+    (buckets.count, buckets.sum)
 }
 
 #[test]
@@ -38,11 +32,11 @@ fn each_phase_has_the_longest_time_of_any_cpu_in_each_update() {
     times.observe(&[update(2, &[first, second])]);
     times.observe(&[update(2, &[first, second]), update(3, &[first])]);
     assert_eq!(times.seen, 2, "none of them twice");
-    let (count, sum) = phase(&times, "guests restored");
-    assert!(count == 2 && (sum - 60e-6).abs() < 1e-9, "{sum}");
+    assert_eq!(phase(&times, "guests restored"), (2, 60e-6));
     assert_eq!(phase(&times, "to the new image").0, 1);
     assert_eq!(phase(&times, PREPARATION), (2, 1e-3));
-    assert_eq!(times.last_phases, [("guests restored".to_owned(), 20.0)].into());
+    let steps = [("guests restored".to_owned(), 20_000)].into();
+    assert_eq!(times.last, Some(Last { preparation_ns: 500_000, blackout_ns: 100_000, steps }));
 }
 
 #[test]
@@ -54,4 +48,23 @@ fn names_of_a_host_make_no_endless_phases() {
     times.begin_again();
     times.observe(&[update(1, &[])]);
     assert_eq!((times.seen, phase(&times, PREPARATION).0), (2, 2));
+}
+
+#[test]
+fn times_that_were_kept_go_on_and_count_no_update_twice() {
+    let mut times = Times::default();
+    times.observe(&[update(2, &[&[span("update: guests restored", 510.0, 20.0)]])]);
+    let json = serde_json::to_vec(&times).expect("JSON");
+    let mut again: Times = serde_json::from_slice(&json).expect("the same");
+    assert_eq!(again, times);
+    again.observe(&[update(2, &[])]);
+    assert_eq!(again, times, "the timeline still shows the old one");
+    again.observe(&[update(2, &[]), update(3, &[])]);
+    assert_eq!((again.seen, again.blackouts().count, phase(&again, PREPARATION).0), (2, 2, 2));
+    assert_eq!(serde_json::from_str::<Times>("{}").expect("defaults"), Times::default());
+}
+
+#[test]
+fn durations_that_are_no_numbers_count_as_none() {
+    assert_eq!([f64::NAN, -1.0, 0.0005, f64::INFINITY].map(nanoseconds), [0, 0, 1, u64::MAX]);
 }
