@@ -24,6 +24,7 @@ mod settings;
 mod shutdown;
 mod stream;
 mod update;
+mod wait;
 
 use std::sync::Arc;
 
@@ -101,6 +102,7 @@ fn read_host() -> Router<App> {
         .route(&at("/control"), get(control::host))
         .route(&at("/guests/{guest}/console"), get(console::follow))
         .route(&at("/guests/{guest}/perf"), get(figures::guest))
+        .route(&at("/guests/{guest}/wait"), get(wait::wait))
         .route(&at("/perf/stat"), get(figures::host))
         .route(&at("/cpus"), get(reads::cpus))
         .route(&at("/networks"), get(reads::networks))

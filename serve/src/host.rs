@@ -10,12 +10,14 @@ mod failure;
 mod kept;
 mod news;
 mod owner;
+mod readings;
 mod records;
 mod snapshot;
 mod updating;
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -26,13 +28,14 @@ use baton::connection::Address;
 use baton::program::Kind;
 use baton::timeline::Run;
 use seal::SecretKey;
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::{broadcast, oneshot, watch};
 use wire::{PciFunction, PciSurvey};
 
 pub use self::consoles::{Choice, Consoles, Follower, Piece};
 pub use self::cpu_times::{CpuShares, CpuTime, CpuTimes};
 pub use self::failure::Failure;
 pub use self::news::{NEWS, News};
+pub use self::readings::Readings;
 pub use self::records::{Counts, Kept, Place, Records};
 pub use self::snapshot::{Link, PciUse, Snapshot, Status};
 use crate::history::History;
@@ -65,7 +68,9 @@ pub struct Shared {
     address: Address,
     /// The key that requests are signed with.
     key: Option<SecretKey>,
-    snapshot: Mutex<Arc<Snapshot>>,
+    snapshot: watch::Sender<Arc<Snapshot>>,
+    /// True if a client has asked for a new one.
+    is_reading_wanted: AtomicBool,
     records: Mutex<Records>,
     updates: Mutex<Updates>,
     /// The output of guests.
@@ -177,7 +182,7 @@ impl Host {
         Ok(receiver)
     }
 
-    /// Has the thread check its queue, and whether a client follows a console.
+    /// Has the thread check its queue, and whether a client follows a console or waits for a reading.
     fn wake(&self) {
         // A full socket has enough bytes to wake it.
         let _ = (&self.wake).write(&[0]);
@@ -236,7 +241,8 @@ impl Shared {
             name,
             address,
             key,
-            snapshot: Mutex::default(),
+            snapshot: watch::Sender::default(),
+            is_reading_wanted: AtomicBool::new(false),
             records: Mutex::new(records),
             updates: Mutex::new(updates),
             consoles: Arc::default(),
@@ -249,7 +255,7 @@ impl Shared {
 
     /// Returns the last report of the host.
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        locked(&self.snapshot).clone()
+        self.snapshot.borrow().clone()
     }
 
     /// Returns the host's line in a listing of all hosts.
@@ -273,7 +279,7 @@ impl Shared {
     }
 
     fn set_snapshot(&self, snapshot: Snapshot) {
-        *locked(&self.snapshot) = Arc::new(snapshot);
+        self.snapshot.send_replace(Arc::new(snapshot));
         self.publish(News::Status(self.status()));
     }
 }

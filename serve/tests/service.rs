@@ -41,3 +41,5 @@ mod process;
 mod tls;
 #[path = "service/updates.rs"]
 mod updates;
+#[path = "service/waiting.rs"]
+mod waiting;

@@ -6,7 +6,7 @@ use utoipa::OpenApi;
 
 use super::{
     config, console, control, create, dump, figures, files, history, keys, orders, previous, profile, reads, restart,
-    settings, shutdown, stream, update,
+    settings, shutdown, stream, update, wait,
 };
 
 /// The API.
@@ -47,6 +47,7 @@ use super::{
         orders::guest,
         settings::set,
         shutdown::shutdown,
+        wait::wait,
         files::send,
         files::remove,
         keys::revoke,

@@ -17,7 +17,8 @@ use crate::updates::NotSent;
 /// The reason why a request was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ErrorBody {
-    /// For programs: `denied`, `invalid`, `not-found`, `refused`, `busy`, `unreachable`, `failed`.
+    /// For programs: `denied`, `invalid`, `not-found`, `refused`, `busy`, `timed-out`, `unreachable`,
+    /// `failed`.
     pub error: &'static str,
     /// For people.
     pub message: String,
@@ -61,6 +62,11 @@ impl Refused {
     /// Something else is under way.
     pub fn conflict(message: String) -> Self {
         Self::new(StatusCode::CONFLICT, "busy", message)
+    }
+
+    /// The client's wait is over.
+    pub fn timed_out(message: String) -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, "timed-out", message)
     }
 
     /// The service is ending, and begins nothing that takes long.

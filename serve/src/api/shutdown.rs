@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use baton::client::NotFound;
 use baton::suggest::did_you_mean;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
@@ -19,10 +18,10 @@ use super::orders::recorded;
 use super::{App, ErrorBody, Refused};
 use crate::access::Peer;
 use crate::ending::{Ending, Stage};
-use crate::host::{Failure, Host};
+use crate::host::Host;
 
 /// The longest wait for a guest, in seconds.
-const MAX_TIMEOUT: u32 = 3600;
+pub(super) const MAX_TIMEOUT: u32 = 3600;
 /// The interval between two polls.
 const POLL: Duration = Duration::from_millis(250);
 /// The longest that a stopped guest takes to end: its memory is freed.
@@ -154,10 +153,13 @@ fn outcome(state: VmState, usual: Outcome) -> Outcome {
 /// Returns a guest as it is now.
 pub(super) async fn vm(host: &Host, name: &str) -> Result<VmInfo, Refused> {
     let vms = host.ask(|client| client.vms()).await?;
-    if let Some(vm) = vms.iter().find(|vm| vm.name == name) {
-        return Ok(vm.clone());
-    }
-    let hint = did_you_mean(name, vms.iter().map(|vm| vm.name.as_str()));
-    let message = format!("there is no guest {name:?} at {}{hint}", host.name);
-    Err(Failure::Host(NotFound(message).into()).into())
+    named(&vms, &host.name, name).cloned()
+}
+
+/// Returns the guest of that name.
+pub(super) fn named<'v>(vms: &'v [VmInfo], host: &str, name: &str) -> Result<&'v VmInfo, Refused> {
+    vms.iter().find(|vm| vm.name == name).ok_or_else(|| {
+        let hint = did_you_mean(name, vms.iter().map(|vm| vm.name.as_str()));
+        Refused::not_found(format!("there is no guest {name:?} at {host}{hint}"))
+    })
 }

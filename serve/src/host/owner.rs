@@ -151,6 +151,9 @@ impl Owner {
                 Err(TryRecvError::Disconnected) => return Ok(Ended),
                 Err(TryRecvError::Empty) => {}
             }
+            if self.shared.take_reading_request() {
+                self.due = self.due.min(self.earliest);
+            }
             if Instant::now() >= self.due {
                 self.read(client)?;
             } else if Instant::now() >= self.count_due {

@@ -74,6 +74,22 @@ fn a_signal_ends_the_service_in_order() {
 }
 
 #[test]
+fn a_wait_for_a_guest_ends_with_the_service() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let host = FakeHost::start(folder.path(), "rack1");
+    let mut service = Service::connected(folder.path(), &host, &[]);
+    let mut waiting = service.stream();
+    waiting.write_all(b"GET /api/v1/hosts/rack1/guests/web/wait HTTP/1.1\r\nHost: baton\r\n\r\n").expect("asked");
+    // An answer to a later request: the service has the first one, too.
+    assert_eq!(service.ask("GET", "hosts/rack1/guests")[0]["state"], "running");
+    service.signal(Signal::TERM);
+    let mut answer = String::new();
+    waiting.read_to_string(&mut answer).expect("an answer, and the end of the connection");
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("the service ends"), "{answer}");
+    assert_eq!(service.ended().code(), Some(0));
+}
+
+#[test]
 fn an_update_under_way_is_waited_for_and_no_other_is_begun() {
     let folder = tempfile::tempdir().expect("a folder");
     let host = FakeHost::start(folder.path(), "rack1");
