@@ -29,6 +29,7 @@ pub struct Picture {
 
 /// One run: a boot, a restart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = TimelineRun))]
 pub struct Run {
     /// Its name.
     pub name: String,
@@ -38,6 +39,7 @@ pub struct Run {
 
 /// Spans that belong on one line: a CPU's, a phase's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = TimelineTrack))]
 pub struct Track {
     /// Its name.
     pub name: String,
@@ -47,6 +49,7 @@ pub struct Track {
 
 /// A named span of time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = TimelineSpan))]
 pub struct Span {
     /// Its name.
     pub name: String,

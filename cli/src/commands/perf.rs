@@ -18,6 +18,7 @@ mod tests;
 
 /// The exits and counters of a vCPU in a span of time.
 #[derive(Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = VcpuSpan))]
 pub struct Span {
     /// The vCPU's number.
     pub vcpu: u32,
@@ -37,6 +38,7 @@ pub struct Span {
 
 /// The change of a counter in the span.
 #[derive(Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CounterSpan {
     /// Its state at the end.
     #[serde(flatten)]

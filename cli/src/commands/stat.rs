@@ -24,6 +24,7 @@ const ASK_EVERY: Duration = Duration::from_secs(2);
 /// The use of one CPU in a span of time, in ticks of its time stamp counter. The host's, idle and all guests'
 /// ticks add up to all ticks.
 #[derive(Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CpuSpan))]
 pub struct Span {
     /// The CPU's number.
     pub cpu: u32,
@@ -45,6 +46,7 @@ pub struct Span {
 
 /// The ticks in one guest.
 #[derive(Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GuestSpan {
     /// The guest.
     pub vm: String,

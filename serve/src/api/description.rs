@@ -12,6 +12,8 @@ use super::{
 /// The API.
 #[derive(OpenApi)]
 #[openapi(
+    // Those of paths' parameters are not found by themselves.
+    components(schemas(orders::CpuOrder, orders::GuestOrder)),
     info(title = "baton serve", description = "Hosts of Baton: see them, operate them, replace their hypervisor."),
     paths(
         reads::whoami,

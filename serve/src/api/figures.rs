@@ -39,7 +39,7 @@ pub struct Span {
 
 #[utoipa::path(get, path = "/api/v1/hosts/{host}/guests/{guest}/perf",
     params(("host" = String, Path), ("guest" = String, Path), Span),
-    responses((status = 200, body = Vec<Object>, description = "One for each vCPU, as `baton vm perf --json`"),
+    responses((status = 200, body = Vec<perf::Span>, description = "One for each vCPU, as `baton vm perf --json`"),
         (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
         (status = 503, body = ErrorBody)))]
 /// The time, the exits and the performance counters of a guest's vCPUs in a span of time
@@ -59,7 +59,7 @@ pub(super) async fn guest(
 }
 
 #[utoipa::path(get, path = "/api/v1/hosts/{host}/perf/stat", params(("host" = String, Path), Span),
-    responses((status = 200, body = Vec<Object>, description = "One for each CPU, as `baton perf stat --json`"),
+    responses((status = 200, body = Vec<stat::Span>, description = "One for each CPU, as `baton perf stat --json`"),
         (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 502, body = ErrorBody),
         (status = 503, body = ErrorBody)))]
 /// The use of a host's CPUs in a span of time: the host's own cycles, each guest's, and idle ones

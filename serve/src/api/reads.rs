@@ -178,7 +178,7 @@ pub(super) async fn pci(State(app): State<App>, Path(name): Path<String>) -> Ans
 }
 
 #[utoipa::path(get, path = "/api/v1/hosts/{host}/timeline", params(("host" = String, Path)),
-    responses((status = 200, body = Vec<Object>), (status = 503, body = ErrorBody)))]
+    responses((status = 200, body = Vec<Run>), (status = 503, body = ErrorBody)))]
 /// A host's boot, restarts and updates, oldest first: tracks of spans in microseconds, as `baton timeline --json`
 pub(super) async fn timeline(State(app): State<App>, Path(name): Path<String>) -> Answer<Vec<Run>> {
     Ok(Json(app.host(&name)?.runs().await?.to_vec()))

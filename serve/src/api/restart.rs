@@ -39,7 +39,7 @@ fn bundle() -> By {
 
 #[utoipa::path(post, path = "/api/v1/hosts/{host}/restart", params(("host" = String, Path), How),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
-    responses((status = 200, body = Object, description = "The new image's report, as `baton restart --json`"),
+    responses((status = 200, body = RestartReport, description = "The new image's report, as `baton restart --json`"),
         (status = 400, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody), (status = 503, body = ErrorBody)))]
 /// Replace a host's image without firmware: its guests end, and start again (role update)

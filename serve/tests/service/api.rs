@@ -49,7 +49,23 @@ fn every_question_of_the_description_has_its_answer() {
     }
     assert!(asked >= 19, "{asked}");
     let schemas = description["components"]["schemas"].as_object().expect("schemas");
-    assert!(schemas.contains_key("HostInfo") && schemas.contains_key("VmInfo"), "{:?}", schemas.keys());
+    for name in ["HostInfo", "VmInfo", "DiskInfo", "RestartReport", "VcpuSpan", "CpuSpan", "TimelineRun"] {
+        assert!(schemas.contains_key(name), "{name}: {:?}", schemas.keys());
+    }
+    let absent: Vec<String> = references(&description).into_iter().filter(|name| !schemas.contains_key(name)).collect();
+    assert!(absent.is_empty(), "{absent:?} are referred to, and not described");
+}
+
+/// Returns the names of the schemas to which a part of the description refers.
+fn references(part: &Value) -> Vec<String> {
+    match part {
+        Value::Object(fields) => {
+            let own = fields.get("$ref").and_then(Value::as_str).and_then(|place| place.rsplit('/').next());
+            own.map(str::to_owned).into_iter().chain(fields.values().flat_map(references)).collect()
+        }
+        Value::Array(parts) => parts.iter().flat_map(references).collect(),
+        _ => Vec::new(),
+    }
 }
 
 #[test]

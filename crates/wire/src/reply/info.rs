@@ -72,6 +72,7 @@ pub struct Vulnerability {
 
 /// Report of a warm restart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RestartReport {
     /// Images that have run since the machine was powered on, the new one included.
     pub generation: u64,
@@ -114,6 +115,7 @@ pub struct RestartReport {
 
 /// Time at which an image that replaces the running one is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {
     /// Before machines stop, and once more while none runs.

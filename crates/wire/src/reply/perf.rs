@@ -63,6 +63,7 @@ pub struct GuestTicks {
 
 /// A performance counter as its guest has set it up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PerfCounter {
     /// Its number.
     pub number: u8,
@@ -84,6 +85,7 @@ pub struct PerfCounter {
 
 /// Event of a performance counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PerfEvent {
     /// Cycles.
@@ -114,6 +116,7 @@ impl fmt::Display for PerfEvent {
 
 /// State of a performance counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PerfState {
     /// It does.
