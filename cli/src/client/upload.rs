@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
+use packing::Packer;
 use seal::{Portable, Sha256};
 use wire::{MAX_FRAME_BYTES, MAX_PACKED_BYTES, MAX_UPLOAD_BYTES, ReplyBody, RequestBody, UploadKind};
 
@@ -54,12 +55,13 @@ impl Client {
     /// Sends pieces from a place on until all have arrived or one is lost; returns how many bytes have arrived.
     fn send_from(&mut self, from: u64, file: &[u8], piece: usize, progress: &mut impl FnMut(u64)) -> Result<u64> {
         let (mut sent, mut there) = (from, from);
+        let mut packer = self.packs.then(|| Packer::new(file));
         // The unanswered pieces, by number and end.
         let mut pending: VecDeque<(u32, u64)> = VecDeque::new();
         let timeout = self.patience(self.patience.piece, WINDOW * MAX_FRAME_BYTES);
         while there < file.len() as u64 {
             while pending.len() < WINDOW && sent < file.len() as u64 {
-                let (body, end) = next_piece(file, sent, piece, self.packs);
+                let (body, end) = next_piece(file, sent, piece, packer.as_mut());
                 sent = end;
                 pending.push_back((self.send(body)?, sent));
             }
@@ -87,10 +89,10 @@ impl Client {
     }
 }
 
-/// Returns the piece at `offset`, of at most so many bytes on the line, and its end: packed if it may be and that is
-/// less.
-fn next_piece(file: &[u8], offset: u64, most: usize, packs: bool) -> (RequestBody, u64) {
-    let packed = packs.then(|| packing::pack(file, offset as usize, most.min(MAX_PACKED_BYTES))).flatten();
+/// Returns the piece at `offset`, of at most so many bytes on the line, and its end: packed if there is a packer and
+/// that is less.
+fn next_piece(file: &[u8], offset: u64, most: usize, packer: Option<&mut Packer<'_>>) -> (RequestBody, u64) {
+    let packed = packer.and_then(|packer| packer.piece(offset as usize, most.min(MAX_PACKED_BYTES)));
     if let Some(packing::Piece { bytes, packed }) = packed {
         return (RequestBody::UploadPacked { offset, bytes: bytes as u32, packed }, offset + bytes as u64);
     }

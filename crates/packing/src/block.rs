@@ -4,6 +4,7 @@
 use seal::inflate::{DISTANCES, END_OF_BLOCK, LENGTH_ORDER, LITERALS, distance_of, length_of};
 
 use super::huffman::{codes, lengths};
+use super::matches::MAX_LENGTH;
 use super::token::Token;
 
 /// The longest code of a symbol, and of a code's length.
@@ -17,6 +18,8 @@ const SIXTEENTHS: u64 = 16;
 /// The cost of each symbol, in sixteenths of bits, with the bits behind it.
 pub(super) struct Costs {
     literals: Vec<u64>,
+    /// By the length itself.
+    lengths: Vec<u64>,
     distances: Vec<u64>,
 }
 
@@ -24,15 +27,23 @@ impl Default for Costs {
     /// Before anything is known.
     fn default() -> Self {
         let literals = (0..LITERALS).map(|symbol| if symbol < 256 { 8 } else { 7 } * SIXTEENTHS).collect();
-        Self { literals, distances: vec![5 * SIXTEENTHS; DISTANCES] }
+        Self::new(literals, vec![5 * SIXTEENTHS; DISTANCES])
     }
 }
 
 impl Costs {
+    fn new(literals: Vec<u64>, distances: Vec<u64>) -> Self {
+        let of_length = |length| {
+            let symbol = length_symbol(length);
+            literals[usize::from(257 + symbol)] + u64::from(length_of(symbol).1) * SIXTEENTHS
+        };
+        Self { lengths: (0..=MAX_LENGTH as u16).map(of_length).collect(), literals, distances }
+    }
+
     /// The costs in a block of these tokens.
     pub fn of(tokens: &[Token]) -> Self {
         let (literals, distances) = counts(tokens);
-        Self { literals: information(&literals), distances: information(&distances) }
+        Self::new(information(&literals), information(&distances))
     }
 
     pub fn literal(&self, literal: u8) -> u64 {
@@ -40,8 +51,7 @@ impl Costs {
     }
 
     pub fn length(&self, length: u16) -> u64 {
-        let symbol = length_symbol(length);
-        self.literals[usize::from(257 + symbol)] + u64::from(length_of(symbol).1) * SIXTEENTHS
+        self.lengths[usize::from(length)]
     }
 
     pub fn distance(&self, distance: u16) -> u64 {

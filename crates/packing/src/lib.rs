@@ -15,12 +15,12 @@ mod parse;
 mod tests;
 mod token;
 
-use seal::inflate::WINDOW_BYTES;
-
 use block::Costs;
+use matches::{Finder, Match};
+use token::Token;
 
 /// Bytes that are tried at first, for each of the limit: code and text are packed to somewhat less than half.
-const FIRST_SPAN: usize = 3;
+const FIRST_SPAN: usize = 2;
 /// The most bytes of a piece: a host unpacks one between two turns of its guests.
 pub const MAX_SPAN_BYTES: usize = 64 << 10;
 /// The number of parses, each with the costs of the one before.
@@ -35,47 +35,67 @@ pub struct Piece {
     pub packed: Vec<u8>,
 }
 
-/// Packs as much of `file` from `at` on as `limit` packed bytes hold. `None` where that is no more than the bytes as
-/// they are.
-pub fn pack(file: &[u8], at: usize, limit: usize) -> Option<Piece> {
-    let mut span_bytes = (FIRST_SPAN * limit).min(MAX_SPAN_BYTES);
-    loop {
-        let span = span_bytes.min(file.len() - at);
-        let piece = pack_span(&file[at.saturating_sub(WINDOW_BYTES)..at + span], at.min(WINDOW_BYTES), limit)?;
-        if piece.bytes < span || span < span_bytes || span_bytes == MAX_SPAN_BYTES {
-            return Some(piece).filter(|piece| piece.packed.len() < piece.bytes);
+/// Packs the pieces of a file, one after the other.
+#[derive(Debug)]
+pub struct Packer<'f> {
+    file: &'f [u8],
+    finder: Finder,
+}
+
+impl<'f> Packer<'f> {
+    /// A packer at the beginning of a file.
+    pub fn new(file: &'f [u8]) -> Self {
+        Self { file, finder: Finder::new() }
+    }
+
+    /// Packs as much of the file from `at` on as `limit` packed bytes hold. `None` where that is no more than the bytes
+    /// as they are. A piece that does not begin where the one before has ended takes longer.
+    pub fn piece(&mut self, at: usize, limit: usize) -> Option<Piece> {
+        let left = (self.file.len() - at).min(MAX_SPAN_BYTES);
+        let mut span = (FIRST_SPAN * limit).min(left);
+        loop {
+            let piece = self.pack(at, span, limit)?;
+            if piece.bytes < span || span == left {
+                return Some(piece).filter(|piece| piece.packed.len() < piece.bytes);
+            }
+            span = (span + span / 2).min(left);
         }
-        span_bytes = (span_bytes * 2).min(MAX_SPAN_BYTES);
+    }
+
+    /// Packs a span, or the beginning of it that fits.
+    fn pack(&mut self, at: usize, span: usize, limit: usize) -> Option<Piece> {
+        let matches: Vec<&[Match]> = self.finder.matches(self.file, at..at + span).collect();
+        let (mut costs, mut best) = (Costs::default(), None::<Piece>);
+        for _ in 0..ROUNDS {
+            let tokens = parse::cheapest(&self.file[at..at + span], &matches, &costs);
+            let (count, packed) = longest_that_fits(&tokens, limit)?;
+            let length = tokens[..count].iter().map(|token| usize::from(token.length)).sum();
+            costs = Costs::of(&tokens[..count]);
+            let is_better = best.as_ref().is_none_or(|best| (length, best.packed.len()) > (best.bytes, packed.len()));
+            if is_better {
+                best = Some(Piece { bytes: length, packed });
+            }
+        }
+        best
     }
 }
 
-/// The same for the bytes behind the first `from`, which are the window.
-fn pack_span(bytes: &[u8], from: usize, limit: usize) -> Option<Piece> {
-    let matches = matches::find(bytes, from);
-    let (mut costs, mut best) = (Costs::default(), None::<Piece>);
-    for _ in 0..ROUNDS {
-        let tokens = parse::cheapest(&bytes[from..], &matches, &costs);
-        let (count, packed) = longest_that_fits(&tokens, limit)?;
-        let length = tokens[..count].iter().map(|token| usize::from(token.length)).sum();
-        costs = Costs::of(&tokens[..count]);
-        let is_better = best.as_ref().is_none_or(|best| (length, best.packed.len()) > (best.bytes, packed.len()));
-        if is_better {
-            best = Some(Piece { bytes: length, packed });
+/// Returns how many tokens from the first one on fit, and their block. Between a number that fits and one that does not
+/// the next is tried where it fits exactly if all tokens are alike.
+fn longest_that_fits(tokens: &[Token], limit: usize) -> Option<(usize, Vec<u8>)> {
+    let mut best = (0, block::write(&[]));
+    let (mut over, mut over_bytes) = (tokens.len() + 1, None);
+    let mut count = tokens.len();
+    while best.0 + 1 < over && best.1.len() < limit {
+        let block = block::write(&tokens[..count]);
+        if block.len() <= limit {
+            best = (count, block);
+        } else {
+            (over, over_bytes) = (count, Some(block.len()));
         }
+        let Some(over_bytes) = over_bytes else { break };
+        let room = (limit - best.1.len()) * (over - best.0) / (over_bytes - best.1.len());
+        count = best.0 + room.clamp(1, (over - best.0).saturating_sub(1).max(1));
     }
-    best
-}
-
-/// Returns how many tokens from the first one on fit, and their block.
-fn longest_that_fits(tokens: &[token::Token], limit: usize) -> Option<(usize, Vec<u8>)> {
-    let fitting = |count: usize| Some(block::write(&tokens[..count])).filter(|block| block.len() <= limit);
-    let (mut best, mut low, mut high) = (None, 1, tokens.len());
-    while low <= high {
-        let middle = if best.is_none() && high == tokens.len() { high } else { low.midpoint(high) };
-        match fitting(middle) {
-            Some(block) => (best, low) = (Some((middle, block)), middle + 1),
-            None => high = middle - 1,
-        }
-    }
-    best
+    (best.0 > 0).then_some(best)
 }

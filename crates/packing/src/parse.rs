@@ -9,7 +9,7 @@ use super::token::Token;
 const LONG: u16 = 130;
 
 /// Returns the tokens of all bytes that cost least: the shortest path from the first byte to the end.
-pub(super) fn cheapest(bytes: &[u8], matches: &[Vec<Match>], costs: &Costs) -> Vec<Token> {
+pub(super) fn cheapest(bytes: &[u8], matches: &[&[Match]], costs: &Costs) -> Vec<Token> {
     let mut best = vec![u64::MAX; bytes.len() + 1];
     let mut last = vec![Token { length: 0, distance: 0, literal: 0 }; bytes.len() + 1];
     best[0] = 0;
@@ -22,15 +22,16 @@ pub(super) fn cheapest(bytes: &[u8], matches: &[Vec<Match>], costs: &Costs) -> V
         };
         offer(at + 1, costs.literal(literal), Token { length: 1, distance: 0, literal });
         // Inside a run of one pattern every length is possible at every place, and the longest ones serve.
-        let longest = matches[at].last().map_or(0, |found| found.length);
+        let left = bytes.len() - at;
+        let longest = matches[at].last().map_or(0, |found| found.length).min(u16::try_from(left).unwrap_or(u16::MAX));
         let mut length = if longest >= LONG { longest } else { MIN_LENGTH as u16 };
-        for found in &matches[at] {
+        for found in matches[at] {
             let of_distance = costs.distance(found.distance);
-            for length in length..=found.length {
+            for length in length..=found.length.min(longest) {
                 let token = Token { length, distance: found.distance, literal: 0 };
                 offer(at + usize::from(length), of_distance + costs.length(length), token);
             }
-            length = found.length + 1;
+            length = length.max(found.length + 1);
         }
     }
     let (mut tokens, mut end) = (Vec::new(), bytes.len());

@@ -4,13 +4,14 @@
 use proptest::prelude::*;
 use seal::inflate::inflate;
 
-use super::pack;
+use super::Packer;
 
 /// The file as a host has it after all pieces, and the bytes on the line.
 fn sent(file: &[u8], limit: usize) -> (Vec<u8>, usize) {
     let (mut there, mut at, mut on_the_line) = (vec![0; file.len()], 0, 0);
+    let mut packer = Packer::new(file);
     while at < file.len() {
-        match pack(file, at, limit) {
+        match packer.piece(at, limit) {
             Some(piece) => {
                 assert!(piece.packed.len() <= limit && piece.bytes <= 64 << 10);
                 let end = at + piece.bytes;
@@ -51,9 +52,9 @@ fn bytes_that_cannot_be_packed_are_left_as_they_are() {
     })
     .take(20_000)
     .collect();
-    assert_eq!(pack(&noise, 0, 4024), None);
+    assert_eq!(Packer::new(&noise).piece(0, 4024), None);
     assert_eq!(sent(&noise, 4024), (noise, 20_000));
-    assert_eq!(pack(&[7], 0, 4024), None);
+    assert_eq!(Packer::new(&[7]).piece(0, 4024), None);
 }
 
 proptest! {
