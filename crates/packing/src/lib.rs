@@ -19,7 +19,7 @@ use block::Costs;
 use matches::{Finder, Match};
 use token::Token;
 
-/// Bytes that are tried at first, for each of the limit: code and text are packed to somewhat less than half.
+/// Bytes that are tried at first, for each of the limit: code is packed to about half.
 const FIRST_SPAN: usize = 2;
 /// The most bytes of a piece: a host unpacks one between two turns of its guests.
 pub const MAX_SPAN_BYTES: usize = 64 << 10;
