@@ -103,7 +103,9 @@ pub fn work(run: &dyn Run, vcpu: usize, disks: &[Disk]) -> Option<u64> {
 /// Closes the disks of a guest that has ended: the server is notified, as far as that is possible now.
 pub fn close(disks: &[Disk]) {
     for disk in disks {
-        disk.stream.figures.lock().is_up = false;
+        let mut figures = disk.stream.figures.lock();
+        (figures.is_up, figures.in_flight) = (false, 0);
+        drop(figures);
         let mut socket = disk.stream.socket.lock();
         socket.stream().reset();
         let _ = disk.stream.send(&mut socket);
