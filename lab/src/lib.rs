@@ -36,6 +36,7 @@ pub mod echo;
 mod ending;
 mod hardware;
 pub mod initramfs;
+pub mod inside;
 mod kvm;
 mod machine;
 mod process;

@@ -54,6 +54,9 @@ impl Client {
             // Answers to an earlier client may still be on the line.
             (client.last_id, client.address) = (some_number(), Some(address.clone()));
         }
+        if address.is_below() {
+            client.pack_nothing();
+        }
         client.sign_with(key)?;
         if !is_shared {
             // Cancels all subscriptions; the answer shows that the host is there.

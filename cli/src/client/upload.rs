@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sending a file to a host: several pieces at once, so that the line never waits for an answer. When some are lost,
 //! the tool goes on from the place that the host names, with smaller pieces: less is lost with the next one. Pieces are
-//! packed, since every line to a host is a serial one at its end.
+//! packed where the line to the host is a serial one at its end: everywhere but in a guest of that host, where packing
+//! takes a hundred times as long as the bytes do.
 
 use std::collections::VecDeque;
 use std::time::Instant;

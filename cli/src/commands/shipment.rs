@@ -63,7 +63,7 @@ impl Shipment {
         let (seconds, size) = (began.elapsed().as_secs_f64(), Size { bytes: file.len() as u64 });
         if !format.json {
             let rate = Size { bytes: (file.len() as f64 / seconds.max(1e-3)) as u64 };
-            println!("sent {size} in {seconds:.1} s ({rate} a second)");
+            println!("sent {size} in {seconds:.3} s ({rate} a second)");
         }
         Ok(())
     }

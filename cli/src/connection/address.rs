@@ -15,6 +15,8 @@ use crate::suggest::did_you_mean;
 pub const DEFAULT_BAUD: u32 = 115_200;
 /// The CID of all machines ("any"), to which no client can connect.
 const ANY_CID: u32 = u32::MAX;
+/// The CID of the machine below a guest.
+const CID_BELOW: u32 = 2;
 const SCHEMES: [&str; 8] = ["lab", "unix", "tty", "tcp", "serve", "https", "vsock", "ssh"];
 
 /// The place where a host is reached.
@@ -72,6 +74,14 @@ pub enum Address {
         /// The host's address from there; without one, that machine's default.
         from_there: Option<Box<Address>>,
     },
+}
+
+impl Address {
+    /// Returns whether this is the machine below the guest in which the client runs: what the client sends is copied
+    /// from memory to memory.
+    pub fn is_below(&self) -> bool {
+        matches!(self, Self::Vsock { cid: CID_BELOW, .. })
+    }
 }
 
 /// A text that is no address of a host.

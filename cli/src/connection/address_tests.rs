@@ -38,6 +38,14 @@ fn an_address_has_a_scheme_and_the_parts_that_the_scheme_takes() {
 }
 
 #[test]
+fn the_machine_below_a_guest_is_distinguished_from_those_behind_a_line() {
+    assert!(parsed("vsock:2").is_below() && parsed("vsock:2:1024").is_below());
+    for text in ["vsock:3", "lab:default", "tcp:localhost:7001", "ssh:gateway/vsock:2"] {
+        assert!(!parsed(text).is_below(), "{text}");
+    }
+}
+
+#[test]
 fn a_misspelt_scheme_is_guessed() {
     let error = refused("tyt:/dev/ttyS0");
     assert!(error.contains("no scheme \"tyt\"") && error.ends_with("did you mean \"tty\"?"), "{error}");

@@ -123,35 +123,48 @@ impl Decoder {
     }
 
     /// Takes some bytes of the stream and hands every message (or error) that they complete to `sink`, in order.
-    pub fn push(&mut self, bytes: &[u8], mut sink: impl FnMut(Result<Frame<'static>, FrameError>)) {
-        for &byte in bytes {
-            if let Some(result) = self.push_byte(byte) {
-                sink(result);
-            }
+    pub fn push(&mut self, mut bytes: &[u8], mut sink: impl FnMut(Result<Frame<'static>, FrameError>)) {
+        while let Some(body) = self.complete(&mut bytes) {
+            sink(body.and_then(decode));
         }
     }
 
     /// Takes the next byte of the stream; returns the message (or error) that it completes.
     pub fn push_byte(&mut self, byte: u8) -> Option<Result<Frame<'static>, FrameError>> {
-        Some(self.complete(byte)?.and_then(decode))
+        Some(self.complete(&mut &[byte][..])?.and_then(decode))
     }
 
-    /// Adds a byte as [`Decoder::push_byte`] does, for a host, which takes requests only: any other message is `None`,
-    /// and not decoded. Thus a host has no code for decoding the messages of hosts.
-    pub fn push_byte_to_host(&mut self, byte: u8) -> Option<Result<Option<Request>, FrameError>> {
-        Some(self.complete(byte)?.and_then(decode_request))
+    /// Takes bytes of the stream, and removes them from `bytes`, up to the first message (or error) that they complete,
+    /// and returns that. It is for a host, which takes requests only: any other message is `None`, and not decoded. Thus
+    /// a host has no code for decoding the messages of hosts.
+    pub fn push_to_host(&mut self, bytes: &mut &[u8]) -> Option<Result<Option<Request>, FrameError>> {
+        Some(self.complete(bytes)?.and_then(decode_request))
     }
 
-    /// Returns the message, still encoded, that this byte completes.
-    fn complete(&mut self, byte: u8) -> Option<Result<&[u8], FrameError>> {
-        if byte != 0 {
-            return self.store(byte).map(Err);
+    /// Returns the next message, still encoded, that these bytes complete.
+    fn complete(&mut self, bytes: &mut &[u8]) -> Option<Result<&[u8], FrameError>> {
+        let stuffed_bytes = self.store_frame(bytes)?;
+        Some(stuffed_bytes.and_then(|count| body_of(&mut self.buffer[..count])))
+    }
+
+    /// Stores bytes up to the end of the next frame; returns its length.
+    fn store_frame(&mut self, bytes: &mut &[u8]) -> Option<Result<usize, FrameError>> {
+        while !bytes.is_empty() {
+            let end = bytes.iter().position(|&byte| byte == 0);
+            let (within, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
+            *bytes = rest;
+            if let Some(error) = self.store(within) {
+                return Some(Err(error));
+            }
+            if let Some((_, rest)) = rest.split_first() {
+                *bytes = rest;
+                let count = core::mem::take(&mut self.filled_bytes);
+                if !core::mem::take(&mut self.is_skipping) && count > 0 {
+                    return Some(Ok(count));
+                }
+            }
         }
-        let bytes = core::mem::take(&mut self.filled_bytes);
-        if core::mem::take(&mut self.is_skipping) || bytes == 0 {
-            return None;
-        }
-        Some(body_of(&mut self.buffer[..bytes]))
+        None
     }
 
     /// Drops the frame in progress, as at the end of a connection; returns an error where there was one.
@@ -166,18 +179,19 @@ impl Decoder {
         self.filled_bytes == 0 && !self.is_skipping
     }
 
-    fn store(&mut self, byte: u8) -> Option<FrameError> {
+    /// Stores bytes of a frame.
+    fn store(&mut self, bytes: &[u8]) -> Option<FrameError> {
         if self.is_skipping {
             return None;
         }
         // One byte of the bound is the delimiter's.
-        if self.filled_bytes == MAX_FRAME_BYTES - 1 {
+        if bytes.len() > MAX_FRAME_BYTES - 1 - self.filled_bytes {
             self.is_skipping = true;
             self.filled_bytes = 0;
             return Some(FrameError::Oversize);
         }
-        self.buffer[self.filled_bytes] = byte;
-        self.filled_bytes += 1;
+        self.buffer[self.filled_bytes..][..bytes.len()].copy_from_slice(bytes);
+        self.filled_bytes += bytes.len();
         None
     }
 }

@@ -16,7 +16,7 @@ use std::vec;
 use std::vec::Vec;
 
 use crate::frame::CHECKSUM;
-use crate::{Decoder, Frame, FrameError, MAX_FRAME_BYTES, encode};
+use crate::{Decoder, Frame, FrameError, MAX_FRAME_BYTES, Request, encode};
 
 type Decoded = Result<Frame<'static>, FrameError>;
 
@@ -30,6 +30,12 @@ fn decoded(bytes: &[u8]) -> Vec<Decoded> {
     let mut results = Vec::new();
     Decoder::new().push(bytes, |result| results.push(result));
     results
+}
+
+/// Returns the same of a host's decoder.
+fn to_host(mut bytes: &[u8]) -> Vec<Result<Option<Request>, FrameError>> {
+    let mut decoder = Decoder::new();
+    core::iter::from_fn(|| decoder.push_to_host(&mut bytes)).collect()
 }
 
 /// Returns a frame of any content shorter than 250 bytes, its checksum right: what another version's sender would send.

@@ -20,6 +20,7 @@ use e2e::place::{Kernel, built};
 use e2e::recipe::{Recipe, folder, program};
 use e2e::transcript::Transcript;
 use lab::echo::Echo;
+use lab::inside;
 use wire::{ReplyBody, RequestBody, UpdateBy};
 
 use super::Rule;
@@ -136,7 +137,7 @@ fn web(number: usize) -> Result<Guest> {
 fn disk(folder: &Path, echo: u16) -> Result<Device> {
     let tree = folder.join("disks");
     fs::create_dir(&tree)?;
-    let script = guest_tool::archive(&LIVE.replace("ECHO", &echo.to_string()), &[])?;
+    let script = inside::script(&LIVE.replace("ECHO", &echo.to_string()), &[])?;
     let drivers = Kernel::V6_1.drivers()?.archive(DRIVERS)?;
     let initrd = [fs::read(built("guests/initramfs.cpio")?)?, drivers, script].concat();
     for (number, name) in WEBS.into_iter().enumerate() {

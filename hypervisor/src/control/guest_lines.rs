@@ -96,9 +96,9 @@ impl GuestLine {
         self.client.as_ref().map_or(0, |client| self.line.receive(client.number, into))
     }
 
-    /// Takes a byte; the request, or what else it is, once it is whole.
-    pub fn push(&mut self, byte: u8) -> Option<Result<Option<Request>, FrameError>> {
-        self.client.as_mut()?.decoder.push_byte_to_host(byte)
+    /// Takes bytes up to the first request, or what else it is, that they complete.
+    pub fn push(&mut self, bytes: &mut &[u8]) -> Option<Result<Option<Request>, FrameError>> {
+        self.client.as_mut()?.decoder.push_to_host(bytes)
     }
 
     /// The output to its client.

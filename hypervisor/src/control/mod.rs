@@ -186,11 +186,9 @@ impl Control {
         let mut bytes = [0; BATCH_BYTES];
         let count = self.receive(&mut bytes);
         self.polling.note_served(count, self.images.is_receiving());
-        for &byte in &bytes[..count] {
-            match self.decoder.push_byte_to_host(byte) {
-                None => {}
-                Some(result) => self.take_frame(LineId::Com2, result),
-            }
+        let mut rest = &bytes[..count];
+        while let Some(result) = self.decoder.push_to_host(&mut rest) {
+            self.take_frame(LineId::Com2, result);
         }
         if count == BATCH_BYTES {
             wake(BOOT_CPU);

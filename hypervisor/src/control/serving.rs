@@ -62,10 +62,9 @@ impl Control {
         let mut bytes = [0; BATCH_BYTES];
         for number in 0..self.lines.len() {
             let count = self.lines[number].receive(&mut bytes);
-            for &byte in &bytes[..count] {
-                if let Some(result) = self.lines[number].push(byte) {
-                    self.take_frame(LineId::Guest(number as u8), result);
-                }
+            let mut rest = &bytes[..count];
+            while let Some(result) = self.lines[number].push(&mut rest) {
+                self.take_frame(LineId::Guest(number as u8), result);
             }
             if count == BATCH_BYTES {
                 wake(BOOT_CPU);

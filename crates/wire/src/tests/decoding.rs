@@ -6,7 +6,7 @@ use std::string::ToString;
 use std::vec::Vec;
 use std::{format, vec};
 
-use super::{decoded, encoded, framed, samples};
+use super::{decoded, encoded, framed, samples, to_host};
 use crate::exit_code::ExitCode;
 use crate::*;
 
@@ -30,16 +30,14 @@ fn a_stream_of_messages_is_found_byte_by_byte() {
 #[test]
 fn a_host_finds_the_same_requests_and_nothing_else() {
     for frame in samples::all() {
-        let mut decoder = Decoder::new();
-        let found: Vec<_> = encoded(&frame).iter().filter_map(|&byte| decoder.push_byte_to_host(byte)).collect();
+        let found = to_host(&encoded(&frame));
         let expected = match frame {
             Frame::Request(request) => Some(request),
             Frame::Response(_) | Frame::Stream(_) => None,
         };
         assert_eq!(found, [Ok(expected)]);
     }
-    let mut decoder = Decoder::new();
-    let found: Vec<_> = framed(&[VERSION, 9, 9]).iter().filter_map(|&byte| decoder.push_byte_to_host(byte)).collect();
+    let found = to_host(&framed(&[VERSION, 9, 9]));
     assert_eq!(found, [Err(FrameError::Malformed)]);
 }
 

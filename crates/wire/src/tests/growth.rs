@@ -7,7 +7,7 @@ use std::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use super::{decoded, encoded, framed};
+use super::{decoded, encoded, framed, to_host};
 use crate::decode::kind;
 use crate::frugal::{Asked, Listener, Question};
 use crate::*;
@@ -120,8 +120,7 @@ fn a_request_that_is_not_known_is_refused_by_its_number() {
     let with_new_part = message(&(kind::REQUEST, (77, (22, (9, 1, "x")))));
     for bytes in [plain, with_fields, with_new_part] {
         assert_eq!(decoded(&bytes), [Err(FrameError::NewRequest { id: 77 })]);
-        let mut decoder = Decoder::new();
-        let found: Vec<_> = bytes.iter().filter_map(|&byte| decoder.push_byte_to_host(byte)).collect();
+        let found = to_host(&bytes);
         assert_eq!(found, [Err(FrameError::NewRequest { id: 77 })]);
         let mut listener = Listener::new();
         let heard: Vec<_> = bytes.iter().filter_map(|&byte| listener.push_byte(byte)).collect();
@@ -137,8 +136,7 @@ fn answers_and_messages_that_are_not_known_are_distinguished_from_damage() {
     assert_eq!(decoded(&stream), [Err(FrameError::NewMessage)]);
     let other = message(&(9, ("a",)));
     assert_eq!(decoded(&other), [Err(FrameError::NewMessage)]);
-    let mut decoder = Decoder::new();
-    let found: Vec<_> = other.iter().filter_map(|&byte| decoder.push_byte_to_host(byte)).collect();
+    let found = to_host(&other);
     assert_eq!(found, [Ok(None)], "no request: not the host's");
 }
 

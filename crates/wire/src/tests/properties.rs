@@ -38,6 +38,20 @@ proptest! {
     }
 
     #[test]
+    fn bytes_at_once_and_one_by_one_yield_the_same(
+        parts in prop::collection::vec(prop::collection::vec(0..=u8::MAX, 0..5000), 0..4),
+        are_sparse: bool,
+    ) {
+        // Without zeros a frame outgrows the buffer.
+        let filled = |byte: u8| if are_sparse { byte.max(1) } else { byte };
+        let noise = parts.into_iter().map(|part| part.into_iter().map(filled).chain([0]).collect::<Vec<_>>());
+        let bytes: Vec<u8> = noise.flat_map(|noise| [noise, stream()].concat()).collect();
+        let mut decoder = Decoder::new();
+        let one_by_one: Vec<_> = bytes.iter().filter_map(|&byte| decoder.push_byte(byte)).collect();
+        prop_assert_eq!(decoded(&bytes), one_by_one);
+    }
+
+    #[test]
     fn noise_between_messages_costs_at_most_the_next_one(noise in prop::collection::vec(any::<u8>(), 0..5000)) {
         let frame = Frame::Request(Request { id: 5, body: RequestBody::Info });
         let stream = [noise, encoded(&frame), encoded(&frame)].concat();
