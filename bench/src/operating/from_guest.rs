@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An image from a guest. The tool itself, in stock Linux, sends it to the host over virtio-vsock, and prints the time
-//! that this took by the guest's clock: the emulator's own time, in which an instruction of the machine's only CPU takes
-//! one nanosecond, be it the client's, the guest's kernel's or the host's. By the wall clock the same upload takes twice
-//! to twenty times as long, whatever else the emulator's machine does.
+//! An image from a guest. The tool itself, in stock Linux, sends it to the host over virtio-vsock, and prints the
+//! time that this took by the guest's clock: the emulator's own time, in which an instruction of the machine's only
+//! CPU takes one nanosecond, be it the client's, the guest's kernel's or the host's. By the wall clock the same upload
+//! takes twice to twenty times as long, whatever else the emulator's machine does.
 
 use std::fs;
 use std::path::Path;

@@ -24,7 +24,8 @@ pub(super) struct Match {
     pub distance: u16,
 }
 
-/// Finds earlier occurrences, place by place through a file: what it has found once serves each piece that begins there.
+/// Finds earlier occurrences, place by place through a file: what it has found once serves each piece that begins
+/// there.
 #[derive(Debug)]
 pub(super) struct Finder {
     /// The last place of each hash, and the place before each place in the window that has the same one.

@@ -135,8 +135,8 @@ impl Decoder {
     }
 
     /// Takes bytes of the stream, and removes them from `bytes`, up to the first message (or error) that they complete,
-    /// and returns that. It is for a host, which takes requests only: any other message is `None`, and not decoded. Thus
-    /// a host has no code for decoding the messages of hosts.
+    /// and returns that. It is for a host, which takes requests only: any other message is `None`, and not decoded.
+    /// Thus a host has no code for decoding the messages of hosts.
     pub fn push_to_host(&mut self, bytes: &mut &[u8]) -> Option<Result<Option<Request>, FrameError>> {
         Some(self.complete(bytes)?.and_then(decode_request))
     }

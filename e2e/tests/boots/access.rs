@@ -25,7 +25,10 @@ pub const RULES: &[Rule] =
     &[("a_host_with_control_keys_takes_what_they_have_signed", a_host_with_control_keys_takes_what_they_have_signed)];
 
 pub const LONG_RULES: &[Rule] = &[
-    ("an_image_and_a_bundle_without_a_key_come_in_a_session", an_image_and_a_bundle_without_a_key_come_in_a_session),
+    (
+        "an_image_and_a_bundle_without_a_key_that_opens_the_serial_line_come_in_a_session",
+        an_image_and_a_bundle_that_opens_the_serial_line_come_in_a_session,
+    ),
     ("forged_and_unanswered_requests_cost_guests_nothing", forged_and_unanswered_requests_cost_guests_nothing),
     ("a_host_that_has_ended_takes_no_request_without_a_session", a_host_that_has_ended_takes_no_request),
 ];
@@ -52,7 +55,7 @@ impl World {
             let (key, _) = keys::generate(&operator.folder().join(name))?;
             keys.push(ControlKeyConfig { name: name.to_owned(), key: key.bytes(), role });
         }
-        let host = SerialHost::start(&change(recipe(keys.clone())?), QUIET)?;
+        let host = SerialHost::start(&change(recipe(keys.clone(), false)?), QUIET)?;
         Ok(Self { host, operator, keys })
     }
 
@@ -99,8 +102,8 @@ impl World {
     }
 }
 
-fn recipe(keys: Vec<ControlKeyConfig>) -> Result<Recipe> {
-    let control = Control { keys, is_serial_open: false };
+fn recipe(keys: Vec<ControlKeyConfig>, is_serial_open: bool) -> Result<Recipe> {
+    let control = Control { keys, is_serial_open };
     Ok(Recipe { control, ..Recipe::new().beating(GUEST)? })
 }
 
@@ -165,23 +168,35 @@ fn refuses_what_comes_again(world: &World) -> Result<()> {
     Ok(())
 }
 
-fn an_image_and_a_bundle_without_a_key_come_in_a_session() -> Result<()> {
+fn an_image_and_a_bundle_that_opens_the_serial_line_come_in_a_session() -> Result<()> {
     let world = World::start(|recipe| recipe)?;
     let image = Build::Shipped.file()?.display().to_string();
     let updated = world.run(Some("update"), &["update", "--image", &image])?.well()?;
     ensure!(updated.contains(" MiB in ") && updated.contains("generation   2 "), "{updated}");
     world.is_refused(Some("read"), &["update", "--image", &image], &["has the role read, and this takes update"])?;
-    // A bundle that does not list the key any more.
+    world.is_refused(None, &["vm", "list"], &["takes signed requests only"])?;
+    // A bundle that does not list the key any more, and has `serial = "open"`.
     let fewer = world.keys.iter().filter(|key| key.name != "read").cloned().collect();
     let path = world.file("fewer.bundle");
-    std::fs::write(&path, recipe(fewer)?.bundle()?)?;
+    std::fs::write(&path, recipe(fewer, true)?.bundle()?)?;
     let path: &Path = &path;
     let updated = world.run(Some("update"), &["update", &path.display().to_string()])?.well()?;
     ensure!(updated.contains("generation   3 "), "{updated}");
     world.is_refused(Some("read"), &["vm", "list"], &["this host has no control key"])?;
     let keys = world.run(Some("update"), &["key", "list"])?.well()?;
     ensure!(keys.contains("update") && keys.contains("revoked") && !keys.contains("read "), "{keys}");
-    Ok(())
+    takes_unsigned_requests(&world)
+}
+
+/// With `serial = "open"` unsigned requests are carried out, an update among them. A signed one still has the role of its
+/// key.
+fn takes_unsigned_requests(world: &World) -> Result<()> {
+    let vms = world.run(None, &["vm", "list"])?.well()?;
+    ensure!(vms.contains(GUEST) && vms.contains("running"), "{vms}");
+    world.run(None, &["vm", "stop", "--yes", GUEST])?.well()?;
+    let updated = world.run(None, &["update"])?.well()?;
+    ensure!(updated.contains("generation   4 "), "{updated}");
+    world.is_refused(Some("revoked"), &["vm", "list"], &["the control key \"revoked\" is revoked"])
 }
 
 /// A peer on the line sends wrong signatures as fast as they are refused, and asks for sessions without end.

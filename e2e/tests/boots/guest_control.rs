@@ -5,8 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use baton::config::Guest;
-use bundle::{ControlRights, ControlRole, GuestControl, VsockConfig};
+use baton::config::{Control, Guest};
+use baton::keys;
+use bundle::{ControlKeyConfig, ControlRights, ControlRole, GuestControl, VsockConfig};
 use e2e::guest_tool;
 use e2e::host::Host;
 use e2e::place::{Build, Kernel};
@@ -32,16 +33,15 @@ const STOPPED: &str = "other stopped: stopped by the operator";
 /// Two guests boot, on a machine that does other work as well.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// A guest with the tool, which may control the host so.
+/// A guest with the tool and these files, which may control the host so.
 fn services(
     folder: &Path,
     role: ControlRole,
     rights: ControlRights,
     script: &str,
-    image: Option<&Path>,
+    files: &[(&str, &Path)],
 ) -> Result<Guest> {
-    let files: Vec<_> = image.into_iter().map(|image| ("image", image)).collect();
-    let guest = guest_tool::guest(folder, SERVICES, DRIVERS, script, &files)?;
+    let guest = guest_tool::guest(folder, SERVICES, DRIVERS, script, files)?;
     let control = Some(GuestControl { role, rights });
     Ok(Guest { vsock: Some(VsockConfig { cid: 3, peers: Vec::new(), control }), ..guest })
 }
@@ -53,15 +53,21 @@ fn other(folder: &Path) -> Result<Guest> {
 }
 
 fn start(role: ControlRole, rights: ControlRights, script: &str) -> Result<Host> {
-    start_with(role, rights, script, None)
+    start_with(role, rights, script, &[], Control::default())
 }
 
-/// The same; the guest has this file as `/image`.
-fn start_with(role: ControlRole, rights: ControlRights, script: &str, image: Option<&Path>) -> Result<Host> {
+/// The same with control keys; the guest has these files in its root folder.
+fn start_with(
+    role: ControlRole,
+    rights: ControlRights,
+    script: &str,
+    files: &[(&str, &Path)],
+    control: Control,
+) -> Result<Host> {
     let (own, others) = (folder()?, folder()?);
-    let services = services(own.path(), role, rights, script, image)?;
-    let recipe = Recipe::new().cpus(2).memory_mib(1536).guest(services).guest(other(others.path())?);
-    let mut host = recipe.start()?;
+    let services = services(own.path(), role, rights, script, files)?;
+    let recipe = Recipe { control, ..Recipe::new().cpus(2).memory_mib(1536) };
+    let mut host = recipe.guest(services).guest(other(others.path())?).start()?;
     host.limit(LIMIT);
     Ok(host)
 }
@@ -129,7 +135,9 @@ fn sends_an_image() -> Result<()> {
         time baton update --image /image && echo 'script: updated'
         baton events | tail -n 3
     ";
-    let mut host = start_with(ControlRole::Update, ControlRights::default(), script, Some(&Build::Shipped.file()?))?;
+    let image = Build::Shipped.file()?;
+    let files = [("image", image.as_path())];
+    let mut host = start_with(ControlRole::Update, ControlRights::default(), script, &files, Control::default())?;
     host.guest_prints(SERVICES, "script: updated")?;
     host.guest_prints(SERVICES, "script: done")?;
     let console = host.seen.console(SERVICES);
@@ -141,21 +149,32 @@ fn sends_an_image() -> Result<()> {
 }
 
 /// A role that is too low, too many connections, and a guest that is reset in the middle of one: named, and nothing
-/// else is disturbed.
+/// else is disturbed. The host has a control key, which the guest's clients need, and takes unsigned requests over its
+/// serial line: the lab's are such.
 fn is_bounded() -> Result<()> {
     let script = "
+        chmod 600 /key
+        baton info || echo \"script: unsigned ended with $?\"
+        export BATON_KEY=/key
         baton info && echo 'script: informed'
         baton vm stop --yes other || echo \"script: stop ended with $?\"
         for client in 1 2 3 4; do baton events -f | while read -r line; do echo \"event: $line\"; done & done
         sleep 3
         baton info || echo \"script: the fifth ended with $?\"
     ";
-    let mut host = start(ControlRole::Read, ControlRights::default(), script)?;
-    for done in ["informed", "stop ended with", "the fifth ended with", "done"] {
+    let folder = folder()?;
+    let key = folder.path().join("key");
+    let (public, _) = keys::generate(&key)?;
+    let ops = ControlKeyConfig { name: "ops".to_owned(), key: public.bytes(), role: ControlRole::Update };
+    let control = Control { keys: vec![ops], is_serial_open: true };
+    let mut host = start_with(ControlRole::Read, ControlRights::default(), script, &[("key", key.as_path())], control)?;
+    for done in ["unsigned ended with", "informed", "stop ended with", "the fifth ended with", "done"] {
         host.guest_prints(SERVICES, &format!("script: {done}"))?;
     }
     let console = host.seen.console(SERVICES);
-    ensure!(console.contains("have the role read, and this takes operate"), "{console}");
+    for refusal in ["takes signed requests only", "have the role read, and this takes operate"] {
+        ensure!(console.contains(refusal), "no {refusal:?}: {console}");
+    }
     host.client()?.request(RequestBody::VmReset { name: SERVICES.to_owned() })?;
     host.guest_prints(SERVICES, "script: the fifth ended with")?;
     host.update_to(2)?;
