@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An image from a guest. The tool itself, in stock Linux, sends it to the host over virtio-vsock, and prints the
-//! time that this took by the guest's clock: the emulator's own time, in which an instruction of the machine's only
-//! CPU takes one nanosecond, be it the client's, the guest's kernel's or the host's. By the wall clock the same upload
-//! takes twice to twenty times as long, whatever else the emulator's machine does.
+//! An image from a guest. The tool itself, in stock Linux, sends it to the host over virtio-vsock, and prints the time
+//! that this took by the guest's clock: the emulator's own time, in which an instruction of the machine's only CPU
+//! takes one nanosecond, be it the client's, the guest's kernel's or the host's. By the wall clock the same upload
+//! takes two to twenty times as long.
 
 use std::fs;
 use std::path::Path;
@@ -81,4 +81,15 @@ fn client(context: &Context, folder: &Path) -> Result<Guest> {
 fn time_in(line: &str) -> Option<f64> {
     let (_, time) = line.strip_prefix(SENT)?.split_once(" in ")?;
     time.split_once(" s ")?.0.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_is_in_the_tool_s_line() {
+        assert_eq!(time_in("sent 1.4 MiB in 0.143 s (9.9 MiB a second)"), Some(0.143));
+        assert_eq!(time_in("preparation  40.2 ms, of which 20.0 ms on a CPU"), None);
+    }
 }

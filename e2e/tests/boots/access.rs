@@ -188,8 +188,8 @@ fn an_image_and_a_bundle_that_opens_the_serial_line_come_in_a_session() -> Resul
     takes_unsigned_requests(&world)
 }
 
-/// With `serial = "open"` unsigned requests are carried out, an update among them. A signed one still has the role of its
-/// key.
+/// With `serial = "open"` unsigned requests are carried out, an update among them. A signed one still has the role of
+/// its key.
 fn takes_unsigned_requests(world: &World) -> Result<()> {
     let vms = world.run(None, &["vm", "list"])?.well()?;
     ensure!(vms.contains(GUEST) && vms.contains("running"), "{vms}");
