@@ -106,8 +106,10 @@ fn guests_come_and_go() -> Result<()> {
     ensure!(beats[last..].iter().copied().eq(0..(beats.len() - last) as u64), "b was interrupted: {beats:?}");
     ensure!(host.client()?.vms()?.len() == 1, "a is there again");
     let name = || named(A);
-    let expected = [EventKind::VmChanged { name: name() }, EventKind::VmDeleted { name: name() }];
-    ensure!(expected.iter().all(|kind| host.seen.events.contains(kind)), "{:?}", host.seen.events);
+    // Heartbeats that waited while the update took long are counted, too: events may come behind them.
+    for expected in [EventKind::VmChanged { name: name() }, EventKind::VmDeleted { name: name() }] {
+        host.event(&expected)?;
+    }
     let created = host.seen.events.iter().filter(|kind| **kind == EventKind::VmCreated { name: named(B) }).count();
     // Once at first, twenty times, and once to stay.
     ensure!(created == 22, "{created} guests created");
