@@ -2,7 +2,7 @@
 //! Helpers that several tests of this crate share, and those of other crates (feature `testing`).
 
 use handover::image::{BUILD_TEXT_BYTES, IMAGE_BASE, LINKED_AT, NOTE_TYPE, Note};
-use wire::{ApicMode, HostInfo, Virtualization, VmInfo, VmState};
+use wire::{ApicMode, DiskInfo, DiskTransfers, HostInfo, Virtualization, VmInfo, VmState};
 use zerocopy::IntoBytes as _;
 
 const CODE_AT: usize = 0x1000;
@@ -50,6 +50,27 @@ pub fn vm(name: &str, state: VmState) -> VmInfo {
         exits: Vec::new(),
         reason: None,
         console: wire::ConsoleOutput::default(),
+    }
+}
+
+/// A disk that has worked, and has failed.
+pub fn disk() -> DiskInfo {
+    DiskInfo {
+        guest: "web".to_owned(),
+        number: 1,
+        server: "storage".to_owned(),
+        export: "web-root".to_owned(),
+        serial: String::new(),
+        is_read_only: false,
+        is_write_back: false,
+        bytes: Some(1 << 20),
+        is_connected: true,
+        in_flight: 5,
+        reads: DiskTransfers { requests: 6, bytes: 3072 },
+        writes: DiskTransfers { requests: 7, bytes: 3584 },
+        others: 8,
+        failures: 9,
+        connections: 10,
     }
 }
 

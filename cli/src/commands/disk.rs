@@ -66,29 +66,8 @@ fn state(disk: &DiskInfo) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use wire::DiskTransfers;
-
     use super::*;
-
-    fn disk() -> DiskInfo {
-        DiskInfo {
-            guest: "web".to_owned(),
-            number: 1,
-            server: "storage".to_owned(),
-            export: "web-root".to_owned(),
-            serial: "disk-1".to_owned(),
-            is_read_only: false,
-            is_write_back: true,
-            bytes: Some(1 << 30),
-            is_connected: true,
-            in_flight: 2,
-            reads: DiskTransfers { requests: 3, bytes: 12_288 },
-            writes: DiskTransfers { requests: 1, bytes: 512 },
-            others: 7,
-            failures: 0,
-            connections: 1,
-        }
-    }
+    use crate::testing::disk;
 
     fn row(disk: DiskInfo) -> Vec<String> {
         let text = table(&[disk]).to_string();
@@ -104,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_disk_is_a_row() {
-        let expected = ["web", "1", "storage:web-root", "connected", "1 GiB", "3", "12288", "1", "512", "7", "0"];
+        let expected = ["web", "1", "storage:web-root", "connected", "1 MiB", "6", "3072", "7", "3584", "8", "9"];
         assert_eq!(row(disk()), expected);
     }
 

@@ -10,6 +10,8 @@
 //! The vCPU that works for a disk is one of its guest, which pays for it. A turn is bounded, and the guest executes
 //! between two of them.
 
+mod listing;
+
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -22,6 +24,7 @@ use vm::devices::pci::{Endpoint, Slot};
 use vm::devices::virtio::{Virtio, in_slot};
 use vm::machine::Machine;
 
+pub use self::listing::list;
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::{cpu, timer};
 use crate::guests::forwarding::{self, Run};
@@ -37,10 +40,6 @@ const FULL_PAUSE_NS: u64 = 100_000;
 const FULL_DOUBLED: u32 = 7;
 /// Shortest interval between two log lines of a disk.
 const REPORT_NS: u64 = 1_000_000_000;
-
-mod listing;
-
-pub use listing::list;
 
 /// A disk on its guest's bus.
 pub struct Disk {

@@ -17,7 +17,7 @@ use wire::{
 };
 
 use super::fake_own::Own;
-use super::parts::{boot, count, cpu, disk, guest, pci_functions, port, survey, update};
+use super::parts::{boot, count, cpu, guest, pci_functions, port, survey, update};
 
 /// The state of a host.
 pub struct State {
@@ -176,7 +176,7 @@ impl FakeHost {
             }
             RequestBody::VmList { .. } => ReplyBody::Vms { vms: state.guests.clone(), next_index: None },
             RequestBody::CpuList { .. } => ReplyBody::Cpus { cpus: vec![cpu()], next_index: None },
-            RequestBody::DiskList { .. } => ReplyBody::Disks { disks: vec![disk()], next_index: None },
+            RequestBody::DiskList { .. } => ReplyBody::Disks { disks: vec![baton::testing::disk()], next_index: None },
             RequestBody::NetList { .. } => ReplyBody::NetPorts { ports: vec![port()], next_index: None },
             RequestBody::Iommus => ReplyBody::Iommus(vec![]),
             RequestBody::Vulnerabilities => ReplyBody::Vulnerabilities(vec![Vulnerability {

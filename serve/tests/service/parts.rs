@@ -3,8 +3,8 @@
 
 use timeline::{Kind, Name};
 use wire::{
-    ConsoleOutput, CpuInfo, CpuPerf, CpuState, DiskInfo, DiskTransfers, ExitCount, ExitKind, NetDrops, NetFrames,
-    NetPort, PciCost, PciFunction, PciPolicy, PciSurvey, TimelinePoint, VmInfo, VmState,
+    ConsoleOutput, CpuInfo, CpuPerf, CpuState, ExitCount, ExitKind, NetDrops, NetFrames, NetPort, PciCost, PciFunction,
+    PciPolicy, PciSurvey, TimelinePoint, VmInfo, VmState,
 };
 
 fn point(ticks: u64, name: Name, kind: Kind, generation: u32) -> TimelinePoint {
@@ -46,26 +46,6 @@ pub fn port() -> NetPort {
         sent: NetFrames { frames: 3, bytes: 300 },
         received: NetFrames { frames: 4, bytes: 400 },
         drops: NetDrops { full: 2, ..NetDrops::default() },
-    }
-}
-
-pub fn disk() -> DiskInfo {
-    DiskInfo {
-        guest: "web".to_owned(),
-        number: 1,
-        server: "storage".to_owned(),
-        export: "web-root".to_owned(),
-        serial: String::new(),
-        is_read_only: false,
-        is_write_back: false,
-        bytes: Some(1 << 20),
-        is_connected: true,
-        in_flight: 5,
-        reads: DiskTransfers { requests: 6, bytes: 3072 },
-        writes: DiskTransfers { requests: 7, bytes: 3584 },
-        others: 8,
-        failures: 9,
-        connections: 10,
     }
 }
 

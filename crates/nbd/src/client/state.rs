@@ -102,7 +102,7 @@ impl Client {
         Figures {
             export_bytes: self.export.map(|export| export.bytes),
             is_up: self.is_up(),
-            in_flight: self.busy.count_ones(),
+            in_flight: self.in_flight() as u32,
             counts: self.counts,
         }
     }
