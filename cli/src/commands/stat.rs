@@ -93,7 +93,7 @@ fn figures_of_all(client: &mut Client, cpus: &[u32]) -> Result<Vec<CpuPerf>> {
 /// Returns the difference of two samples.
 ///
 /// # Errors
-/// The counters were reset in between.
+/// The counters were reset in between, or the host's time went back.
 pub fn between(cpu: u32, names: &[String], before: &CpuPerf, after: &CpuPerf) -> Result<Span> {
     if after.began_ns != before.began_ns {
         bail!("the counters of CPU {cpu} were reset: it was offline, or the host was replaced; ask again");
@@ -106,17 +106,26 @@ pub fn between(cpu: u32, names: &[String], before: &CpuPerf, after: &CpuPerf) ->
         GuestSpan { vm, vcpu: now.vcpu, ticks: now.ticks.checked_sub(before).unwrap_or(now.ticks) }
     });
     let counted = |of: fn(&CpuPerf) -> u64| of(after).wrapping_sub(of(before)) & WIDTH_MASK;
-    let all_guests = |perf: &CpuPerf| perf.gone_ticks + perf.guests.iter().map(|guest| guest.ticks).sum::<u64>();
     Ok(Span {
         cpu,
-        over_ns: after.at_ns - before.at_ns,
-        ticks: after.ticks - before.ticks,
+        over_ns: spent(cpu, before.at_ns, after.at_ns)?,
+        ticks: spent(cpu, before.ticks, after.ticks)?,
         host_cycles: counted(|perf| perf.host_cycles),
         host_reference_cycles: counted(|perf| perf.host_reference_cycles),
         idle_ticks: counted(|perf| perf.idle_ticks),
         guest_ticks: all_guests(after).saturating_sub(all_guests(before)),
         guests: guests.collect(),
     })
+}
+
+fn spent(cpu: u32, before: u64, after: u64) -> Result<u64> {
+    let went_back = || format!("the time of CPU {cpu} went back, by the host's own report; ask again");
+    after.checked_sub(before).with_context(went_back)
+}
+
+/// Returns the ticks in all guests, those that have left the CPU included.
+fn all_guests(perf: &CpuPerf) -> u64 {
+    perf.guests.iter().map(|guest| guest.ticks).fold(perf.gone_ticks, u64::saturating_add)
 }
 
 fn table(spans: &[Span]) -> Table {

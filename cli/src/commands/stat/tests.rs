@@ -42,3 +42,9 @@ fn counters_that_began_again_are_an_error() {
     let error = between(3, &[], &perf(100, 60, 10, 0, &[]), &again).expect_err("they began again");
     assert!(error.to_string().contains("CPU 3"), "{error}");
 }
+
+#[test]
+fn a_time_that_goes_back_is_an_error() {
+    let error = between(3, &[], &perf(400, 0, 0, 0, &[]), &perf(100, 0, 0, 0, &[])).expect_err("it goes back");
+    assert!(error.to_string().contains("CPU 3 went back"), "{error}");
+}
