@@ -76,6 +76,7 @@ fn read() -> Router<App> {
     let pages = Router::new()
         .route("/", get(page::index))
         .route("/page.js", get(page::script))
+        .route("/update.js", get(page::update))
         .route("/hour.js", get(page::hour))
         .route("/timeline.js", get(page::bars))
         .route("/console.js", get(page::console))

@@ -22,6 +22,11 @@ pub async fn script() -> Response {
     ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("page/page.js")).into_response()
 }
 
+/// Returns the part of the page's script that has a host updated.
+pub async fn update() -> Response {
+    ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("page/update.js")).into_response()
+}
+
 /// Returns the part of the page's script that draws the last hour.
 pub async fn hour() -> Response {
     ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("page/hour.js")).into_response()

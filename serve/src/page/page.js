@@ -61,8 +61,8 @@ function choose(name, isByHand) {
   chosen = name;
   location.hash = name;
   for (const id of ["guests", "cpus", "hour", "events", "timeline", "facts"]) at(id).replaceChildren();
-  at("answer").textContent = at("step").textContent = "";
-  at("progress").value = 0;
+  at("answer").textContent = "";
+  readUpdate();
   at("whole").href = `/api/v1/${of("timeline.html")}`;
   showHosts();
   showFacts();
@@ -179,31 +179,6 @@ async function command(guest, order) {
   }
 }
 
-async function update(event) {
-  event.preventDefault();
-  const file = at("image").files[0], isRehearsal = at("rehearse").checked;
-  const path = of(`update?by=${file ? "image" : "bundle"}&dry_run=${isRehearsal}`);
-  if (!isRehearsal && !await confirmed(`Replace the hypervisor of ${chosen} while its guests run?`)) return;
-  at("step").textContent = "sending to the service …";
-  try {
-    showUpdate(await call(path, { method: "POST", body: file }));
-  } catch (error) {
-    at("step").textContent = error.message;
-  }
-}
-
-function showUpdate(update) {
-  if (update.host !== chosen) return;
-  const isOver = ["done", "refused", "failed"].includes(update.step);
-  at("progress").value = isOver ? Number(update.step === "done") : update.sent_bytes / Math.max(update.total_bytes, 1) * .9;
-  let text = `${update.is_dry_run ? "rehearsal" : "update"} ${update.id}: ${update.step}`;
-  if (update.message) text += `: ${update.message}`;
-  if (update.report && !update.is_dry_run) text += `; guests stood still for ${time(update.report.gap_ns / 1e3)}`;
-  at("step").textContent = text;
-  at("step").className = isOver && update.step !== "done" ? "bad" : "";
-  if (update.step === "done") readTimeline();
-}
-
 // --- Events.
 
 function line({ record, kind, time_ns }) {
@@ -255,11 +230,14 @@ function listen() {
   on("event", showEvent);
   on("update", showUpdate);
   on("lost", () => chosen && choose(chosen, false));
-  stream.onopen = () => { at("link").textContent = "live"; };
+  stream.onopen = () => {
+    at("link").textContent = "live";
+    if (chosen !== null) readUpdate();
+  };
   stream.onerror = () => { at("link").textContent = "the service does not answer; trying again"; };
 }
 
-at("update").addEventListener("submit", update);
+at("update").addEventListener("submit", event => update(event));
 call("whoami").then(me => {
   rank = RANKS[me.role] ?? 0;
   at("me").textContent = `${me.who}: role ${me.role}`;

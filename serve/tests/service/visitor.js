@@ -102,6 +102,15 @@ async function visit() {
   d.getElementById("yes").click();
   await until("updated", d => /done/.test(d.getElementById("step").textContent));
   seen.push(`update: ${d.getElementById("step").textContent}, progress ${d.getElementById("progress").value}`);
+  // The answer to the order comes later than its end by the stream, and states an earlier step.
+  await until("the late answer", () => page.contentWindow.performance.getEntriesByType("resource")
+    .some(({ name, responseEnd }) => /update\?by=/.test(name) && responseEnd > 0));
+  await wait(50);
+  seen.push(`late: ${d.getElementById("step").textContent}`);
+  // The page does this when the stream has lost messages.
+  page.contentWindow.choose("rack1", false);
+  await wait(50);
+  seen.push(`chosen again: ${d.getElementById("step").textContent}`);
   await until("its timeline", d => /update to generation 2/.test(d.getElementById("timeline").textContent));
   const lines = [...d.querySelector("#timeline .run").querySelectorAll("li")].map(li => li.textContent);
   seen.push(`timeline: ${lines.join(" | ")}`);
