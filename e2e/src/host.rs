@@ -21,7 +21,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// A running host. Dropping it ends the emulator.
 pub struct Host {
     lab: Lab,
-    /// All output so far.
+    /// All output until the last wait, exchange or order.
     pub seen: Transcript,
     /// Start of the next [`Self::guest_prints`], by guest.
     read: BTreeMap<String, usize>,
@@ -48,6 +48,7 @@ impl Host {
 
     /// Waits until `is_there` accepts the output so far; `what` names the condition.
     pub fn wait(&mut self, what: &str, is_there: impl Fn(&Transcript) -> bool) -> Result<()> {
+        self.catch_up();
         while !is_there(&self.seen) {
             let left = self.deadline.saturating_duration_since(Instant::now());
             ensure!(!left.is_zero(), "{what} did not come within {:?}:\n{}", self.limit, self.seen);
@@ -71,6 +72,11 @@ impl Host {
         while let Some(happening) = self.lab.next(end.saturating_duration_since(Instant::now())) {
             self.seen.add(happening.what);
         }
+    }
+
+    /// Records the output that has come. Without it, what is seen would be older than the host's answers.
+    pub fn catch_up(&mut self) {
+        self.listen(Duration::ZERO);
     }
 
     /// Waits for a line of the host's log that contains all of `parts`.
@@ -98,6 +104,7 @@ impl Host {
 
     /// Waits for `count` more heartbeats of a guest.
     pub fn beats(&mut self, guest: &str, count: usize) -> Result<()> {
+        self.catch_up();
         let had = self.seen.heartbeats(guest).len();
         let what = format!("{count} heartbeats of {guest}");
         self.wait(&what, |seen| seen.heartbeats(guest).len() >= had + count)
@@ -134,6 +141,7 @@ impl Host {
     /// Sends a file. That takes as long as it takes; what is waited for next is waited for as from a boot's beginning.
     pub fn upload(&mut self, kind: UploadKind, file: &[u8]) -> Result<()> {
         let sent = self.client()?.upload(kind, file, |_| {});
+        self.catch_up();
         self.allow(BOOT_LIMIT);
         sent
     }
@@ -151,6 +159,7 @@ impl Host {
     /// One guest as the host reports it.
     pub fn vm(&mut self, name: &str) -> Result<VmInfo> {
         let vms = self.client()?.vms()?;
+        self.catch_up();
         vms.into_iter().find(|vm| vm.name == name).with_context(|| format!("{name} is not in the list"))
     }
 
@@ -180,13 +189,17 @@ impl Host {
 
     /// Gives an order that the host takes.
     pub fn order(&mut self, body: RequestBody) -> Result<()> {
-        self.client()?.order(body)
+        let done = self.client()?.order(body);
+        self.catch_up();
+        done
     }
 
     /// Updates by the host's own bundle; the next image is of this generation.
     pub fn update_to(&mut self, generation: u64) -> Result<()> {
         let update = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
-        match self.client()?.request_within(BOOT_LIMIT, update)? {
+        let reply = self.client()?.request_within(BOOT_LIMIT, update);
+        self.catch_up();
+        match reply? {
             ReplyBody::Updated(report) => ensure!(report.generation == generation, "{report:?}"),
             other => bail!("not the answer to an update: {other:?}"),
         }
@@ -196,7 +209,9 @@ impl Host {
     /// Gives an order that the host refuses, and returns the refusal.
     pub fn refusal(&mut self, body: RequestBody) -> Result<Refusal> {
         // The steps of an update before its refusal may have taken many seconds.
-        match self.client()?.request_within(BOOT_LIMIT, body.clone()) {
+        let reply = self.client()?.request_within(BOOT_LIMIT, body.clone());
+        self.catch_up();
+        match reply {
             Ok(reply) => bail!("{body:?} was not refused: {reply:?}"),
             Err(error) => error.downcast::<Refusal>().map_err(|error| self.explained(&error)),
         }

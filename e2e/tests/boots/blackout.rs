@@ -43,7 +43,8 @@ fn start(iommu: Iommu, options: &str, trace: &Path) -> Result<Host> {
 }
 
 /// The guest's rounds so far, in order.
-fn rounds(host: &Host) -> Vec<Round> {
+fn rounds(host: &mut Host) -> Vec<Round> {
+    host.catch_up();
     let console = host.seen.console(GUEST);
     console.rsplit_once('\n').map_or("", |(lines, _)| lines).lines().filter_map(Round::of).collect()
 }
@@ -66,7 +67,7 @@ fn transfers_end_in_blackouts(iommu: Iommu) -> Result<()> {
         if ended == UPDATES {
             break;
         }
-        let before = rounds(&host).len();
+        let before = rounds(&mut host).len();
         let report = match host.client()?.request_within(BOOT_LIMIT, UPDATE)? {
             ReplyBody::Updated(report) if report.generation == generation => report,
             other => bail!("{other:?}"),
@@ -117,7 +118,7 @@ fn transfers_end_in_blackouts_that_are_rolled_back() -> Result<()> {
         if ended == UPDATES {
             break;
         }
-        let before = rounds(&host).len();
+        let before = rounds(&mut host).len();
         let refusal = host.refusal(UPDATE)?;
         let us = refusal.reason.split_once("rolled back after ").and_then(|(_, rest)| rest.split_once(" us"));
         let us: u64 = us.and_then(|(us, _)| us.parse().ok()).with_context(|| format!("{refusal:?}"))?;

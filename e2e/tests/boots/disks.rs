@@ -96,7 +96,7 @@ fn is_only_late_with(kernel: Kernel, updates: u64, is_write_back: bool) -> Resul
     for generation in 2..2 + updates {
         host.update_to(generation)?;
         verifies_more(&mut host)?;
-        // Each image connects the disk anew.
+        // Each image makes a connection of its own.
         let disk = is_served(&mut host, 1)?;
         if generation % 2 == 0 {
             host.client()?.request(RequestBody::VmReset { name: STORAGE.to_owned() })?;
