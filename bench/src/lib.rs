@@ -23,6 +23,7 @@ use std::io::Write;
 use anyhow::{Result, bail};
 use baton::suggest::did_you_mean;
 
+mod blk;
 mod boot;
 mod bringup;
 mod console;
@@ -79,6 +80,7 @@ pub static ALL: &[&Bench] = &[
     &pci::BENCH,
     &exits::BENCH,
     &net::BENCH,
+    &blk::BENCH,
     &overcommit::BENCH,
     &lifecycle::BENCH,
     &sched::BENCH,
