@@ -53,7 +53,7 @@ struct Variant {
     is_judged: bool,
 }
 
-const OFF: &str = "mitigations=off";
+pub(super) const OFF: &str = "mitigations=off";
 /// The first two count instructions, side by side.
 const VARIANTS: [Variant; 3] = [
     Variant { name: OFF, clock: Clock::Instructions, options: OFF, is_judged: true },
@@ -137,20 +137,28 @@ pub(super) fn measure(context: &Context, clock: Clock) -> Result<Measured> {
 }
 
 fn measure_with(context: &Context, clock: Clock, options: &str) -> Result<Measured> {
-    let plan = Plan {
+    measure_plan(context, clock, &plan(context, options)?)
+}
+
+/// Returns the guest, on a host with these options.
+pub(super) fn plan(context: &Context, options: &str) -> Result<Plan> {
+    Ok(Plan {
         kernel: context.made("target/guests/exits.elf")?,
         initrd: None,
         cmdline: format!("n={REPETITIONS}"),
         memory: Size::mebibytes(64),
         pmu: Pmu::Off,
         options: options.to_owned(),
-    };
-    measure_plan(context, clock, &plan)
+    })
 }
 
 /// Runs a guest that prints rows as `exits` does.
 pub(super) fn measure_plan(context: &Context, clock: Clock, plan: &Plan) -> Result<Measured> {
-    let mut hosted = Hosted::start(context, plan, |_| clock.arguments())?;
+    measure_on(Hosted::start(context, plan, |_| clock.arguments())?)
+}
+
+/// The same on a machine that has been started.
+pub(super) fn measure_on(mut hosted: Hosted) -> Result<Measured> {
     let mut client = hosted.start_guest()?;
     hosted.limit(TIMEOUT);
     let (_, lines) = hosted.collect_lines(DONE)?;

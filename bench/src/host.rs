@@ -64,13 +64,22 @@ impl Hosted {
     /// Starts Baton on a machine of one CPU, its guest not yet running; `extra` is added to the emulator's
     /// command line.
     pub fn start(context: &Context, plan: &Plan, extra: impl FnOnce(&TempDir) -> Vec<OsString>) -> Result<Self> {
+        Self::start_as(context, plan, |folder, setup| HostSetup { extra: extra(folder), ..setup })
+    }
+
+    /// The same on a machine that `change` makes of the usual one.
+    pub fn start_as(
+        context: &Context,
+        plan: &Plan,
+        change: impl FnOnce(&TempDir, HostSetup) -> HostSetup,
+    ) -> Result<Self> {
         let folder = temporary_folder()?;
-        let setup = HostSetup {
+        let usual = HostSetup {
             guests: vec![plan.guest()],
             options: plan.options.clone(),
-            extra: extra(&folder),
             ..HostSetup::new(Size { bytes: plan.memory.bytes + HOST_MEMORY.bytes })
         };
+        let setup = change(&folder, usual);
         let lab = setup.start_in(context, folder.path())?;
         Ok(Self { lab, timeout: context.timeout, console: String::new(), folder })
     }

@@ -53,6 +53,7 @@ pub mod statistics;
 pub mod structure;
 mod update;
 mod verify;
+mod vmx;
 mod vpmu;
 
 pub use context::{Context, Sizes};
@@ -94,6 +95,7 @@ pub static ALL: &[&Bench] = &[
     &guest_boot::BENCH,
     &restart::BENCH,
     &update::BENCH,
+    &vmx::BENCH,
     &faults::BENCH,
     &devices::BENCH,
     &guest_panic::BENCH,

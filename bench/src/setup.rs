@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use baton::config::{Config, Control, Device, Guest, Host, Image, Iommu};
 use baton::size::Size;
 use bundle::{NetworkConfig, WhenDone};
+use lab::bochs::Bochs;
 use lab::{Accelerator, Emulator, Happening, Hardware, Lab, Machine, RunDir, What};
 use tempfile::TempDir;
 
@@ -45,6 +46,8 @@ pub(super) struct HostSetup {
     /// Further arguments for the emulator.
     pub extra: Vec<OsString>,
     pub accelerator: Accelerator,
+    /// Bochs's model of the CPUs, for a machine in Bochs. It has no devices, and takes no arguments.
+    pub bochs: Option<&'static str>,
 }
 
 impl HostSetup {
@@ -64,6 +67,7 @@ impl HostSetup {
             devices: Vec::new(),
             extra: Vec::new(),
             accelerator: Accelerator::Tcg,
+            bochs: None,
         }
     }
 
@@ -80,7 +84,7 @@ impl HostSetup {
             fs::write(&bundle, self.bundle(context)?)?;
         }
         let machine = Machine {
-            emulator: Emulator::Qemu { program: context.qemu.clone(), accelerator: self.accelerator },
+            emulator: self.emulator(context),
             cpus: self.cpus,
             memory: self.memory,
             image: context.image_of(self.build)?,
@@ -91,6 +95,11 @@ impl HostSetup {
             extra: self.extra.clone(),
         };
         Lab::start(&machine, RunDir::take_at(&folder.join("run"))?)
+    }
+
+    fn emulator(&self, context: &Context) -> Emulator {
+        let qemu = || Emulator::Qemu { program: context.qemu.clone(), accelerator: self.accelerator };
+        self.bochs.map_or_else(qemu, |model| Emulator::Bochs(Bochs::new(None, model)))
     }
 
     /// Returns the bundle: the guests and, where [`Self::image`] asks for one, the image.
