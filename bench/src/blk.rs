@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `blk`: a guest's virtio-blk disk whose storage is another guest's: stock nbdkit on stock Linux, with an NVMe disk.
 //!
-//! - **Cost**: the guest writes and verifies blocks of 4 KiB, one at a time, past its page cache. Instructions are counted
-//!   (`-icount shift=0`) on a machine of one CPU: the time stamp counter without what is spent in guests and in waiting is
-//!   the host's part: both guests' exits, the NBD client, the sockets, scheduling, and the counting itself. The requests
-//!   are those that the host's disk list has counted meanwhile.
+//! - **Cost**: the guest writes and verifies blocks of 4 KiB, one at a time, past its page cache. Instructions are
+//!   counted (`-icount shift=0`) on a machine of one CPU: the time stamp counter without what is spent in guests and in
+//!   waiting is the host's part: both guests' exits, the NBD client, the sockets, scheduling, and the counting itself.
+//!   The requests are those that the host's disk list has counted meanwhile.
 //! - **Survival**: the disk has a write-back cache. The host is updated again and again, and the storage guest reset
 //!   again and again, which loses its page cache and whatever nbdkit was at. Each that the disk comes back from, with
 //!   every block right and no error in its guest, counts.
@@ -21,7 +21,7 @@ use super::{Bench, Context};
 
 pub(super) static BENCH: Bench = Bench {
     name: "blk",
-    about: "a disk behind another guest's server: the host's instructions for a request, and updates and resets survived",
+    about: "a disk behind another guest's server: instructions for a request, and updates and resets survived",
     goals: &[
         Goal::at_least("blk_survives", EVENTS as f64, "of 70"),
         Goal::at_least("blk_iops_vs_kvm", 1.2, "ratio"),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `vmx`: exits and updates with Intel VMX, in Bochs.
 //!
-//! Bochs interprets one instruction at a time, and its time stamp counter advances by one with each: on a machine of one
-//! CPU, ticks are instructions, guest's and host's alike, and repeat exactly. The image is the test image, which alone
-//! has VMX; its fault points are on no path that is measured. The guests are those of `exits` and `update`.
+//! Bochs interprets one instruction at a time, and its time stamp counter advances by one with each: on a machine of
+//! one CPU, ticks are instructions, guest's and host's alike, and repeat exactly. The image is the test image, which
+//! alone has VMX; its fault points are on no path that is measured. The guests are those of `exits` and `update`.
 //!
 //! A switch is not measured: the guest of `sched` computes with interrupts disabled, and Bochs 2.7 lets no interrupt of
 //! the host's timer into such a guest if it was entered so. SVM is not measured beside it: Bochs holds a virtual

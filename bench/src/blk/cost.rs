@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What requests cost: counts of windows of constant use.
+//! The cost of requests: counts of windows of constant use.
 
 use std::thread::sleep;
 use std::time::Duration;

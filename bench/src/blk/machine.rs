@@ -84,11 +84,11 @@ pub(super) fn answered(disk: &DiskInfo) -> u64 {
     disk.reads.requests + disk.writes.requests
 }
 
-/// What the guest with the disk has printed.
+/// The output of the guest with the disk.
 #[derive(Debug, Default)]
 pub(super) struct Console {
     text: String,
-    /// Bytes of it that were looked at.
+    /// Bytes of it that were read.
     seen: usize,
 }
 

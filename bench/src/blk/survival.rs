@@ -17,7 +17,7 @@ const BLOCKS: u64 = (MEBIBYTES << 20) / 4096;
 const CPUS: u32 = 2;
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What was survived.
+/// Counts of a run that every block survived.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Survived {
     /// Updates and resets.
@@ -107,7 +107,7 @@ impl User {
     /// Waits until all blocks are written and read back once more. Returns the slowest access meanwhile.
     fn verifies_a_round(&mut self) -> Result<f64> {
         let mut slowest_ms = self.reports()?;
-        // What is read back first may have been written before.
+        // Blocks that are read back first may have been written before.
         let end = self.last.verified + 2 * BLOCKS;
         while self.last.verified < end {
             slowest_ms = self.reports()?.max(slowest_ms);

@@ -3,8 +3,8 @@
 //! next RIPs, flushes by ASID and a pause filter, which QEMU has not; and a single complaint of it fails the test.
 //!
 //! The image has nothing against what Bochs 2.7 does otherwise than the manual. Guests here are such that it does not
-//! matter. The first row follows from Bochs's source; the cause of the second is a guess from what is seen; the third is
-//! seen in Bochs's own state (`event_mask`), with SVM and VMX:
+//! matter. The first row follows from Bochs's source; the cause of the second is a guess from what is seen; the third
+//! is seen in Bochs's own state (`event_mask`), with SVM and VMX:
 //!
 //! | Bochs 2.7 | AMD APM vol. 2 | so here |
 //! |---|---|---|
