@@ -21,10 +21,11 @@ async function update(event) {
 
 const isOver = update => STEPS.indexOf(update.step) >= FIRST_END;
 
-// The answer to an order, the list and the stream come each on a connection of its own, in any order.
+// The answer to an order, the list and the stream have a connection each, so their states come in any order. Numbers
+// may begin again with the service; times do not.
 function isOlder(update) {
   if (shownUpdate?.host !== update.host) return false;
-  const place = ({ id, step, sent_bytes }) => [id, STEPS.indexOf(step), sent_bytes];
+  const place = ({ asked_ms, step, sent_bytes }) => [asked_ms, STEPS.indexOf(step), sent_bytes];
   const now = place(update), shown = place(shownUpdate);
   const other = now.findIndex((value, index) => value !== shown[index]);
   return other !== -1 && now[other] < shown[other];
@@ -56,9 +57,9 @@ async function readUpdate() {
   if (shownUpdate?.host !== name) showNoUpdate();
   try {
     const last = (await call(of("updates"))).at(-1);
-    const hasEnded = last?.id === shownUpdate?.id && last?.step !== shownUpdate?.step;
+    const hasEnded = last?.asked_ms === shownUpdate?.asked_ms && last?.step !== shownUpdate?.step;
     if (name === chosen && last && (!isOver(last) || hasEnded)) showUpdate(last);
   } catch (error) {
-    at("step").textContent = error.message;
+    at("answer").textContent = error.message;
   }
 }
