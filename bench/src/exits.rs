@@ -103,29 +103,34 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
         }
     }
     for (variant, runs) in &all {
-        report_rows(context, report, variant, runs)?;
+        let goals = if variant.is_judged { &ROW_OF_GOAL[..] } else { &[] };
+        report_rows(context, report, (variant.name, variant.clock.unit()), runs, goals)?;
     }
     context.note(LACKING);
     Ok(())
 }
 
-fn report_rows(context: &Context, report: &mut Report<'_>, variant: &Variant, runs: &[Rows]) -> Result<()> {
-    let unit = variant.clock.unit();
+/// Reports the rows of a variant's runs, and holds them against these goals.
+pub(super) fn report_rows(
+    context: &Context,
+    report: &mut Report<'_>,
+    (variant, unit): (&str, &'static str),
+    runs: &[Rows],
+    row_of_goal: &[(&str, &str)],
+) -> Result<()> {
     let timing = runs.iter().map(Rows::empty).collect::<Vec<f64>>();
-    report.figure(Figure::measured(variant.name, "timing_itself", unit, timing))?;
+    report.figure(Figure::measured(variant, "timing_itself", unit, timing))?;
     for name in runs.first().map(Rows::names).unwrap_or_default() {
         let values: Vec<f64> = runs.iter().filter_map(|rows| rows.round_trip(&name)).collect();
         if let Some(rows) = runs.iter().find(|rows| rows.round_trip(&name).is_none()) {
-            context.note(&format!("exits: a run has no row {name:?}: {}", rows.reason(&name)));
+            context.note(&format!("{variant}: a run has no row {name:?}: {}", rows.reason(&name)));
         }
         if values.is_empty() {
             continue;
         }
-        let value = report.figure(Figure::measured(variant.name, &*name, unit, values))?;
-        if variant.is_judged {
-            for (goal, _) in ROW_OF_GOAL.iter().filter(|(_, row)| *row == name) {
-                report.goal(goal, value)?;
-            }
+        let value = report.figure(Figure::measured(variant, &*name, unit, values))?;
+        for (goal, _) in row_of_goal.iter().filter(|(_, row)| *row == name) {
+            report.goal(goal, value)?;
         }
     }
     Ok(())

@@ -32,6 +32,7 @@ pub mod checks;
 mod cpu_time;
 pub mod crowd;
 pub mod datagrams;
+pub mod disk_use;
 pub mod echo;
 mod ending;
 mod hardware;

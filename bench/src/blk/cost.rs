@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use baton::client::Client;
+use baton::commands::stat;
 use wire::CpuPerf;
 
 use super::machine::{Console, answered, disk, setup};
@@ -59,38 +60,28 @@ pub(super) fn measure(context: &Context) -> Result<Counts> {
 impl Counts {
     /// Adds a window, if the host counted in all of it.
     fn add(&mut self, before: &Reading, after: &Reading) {
-        if before.began_ns != after.began_ns {
-            return;
-        }
-        let all = (after.ticks - before.ticks).saturating_sub(after.idle - before.idle);
+        let Ok(span) = stat::between(0, &[], &before.cpu, &after.cpu) else { return };
+        let all = span.ticks.saturating_sub(span.idle_ticks);
         self.requests += (after.requests - before.requests) as f64;
         self.exits += (after.exits - before.exits) as f64;
-        self.host += all.saturating_sub(after.in_guests - before.in_guests) as f64;
+        self.host += all.saturating_sub(span.guest_ticks) as f64;
         self.all += all as f64;
     }
 }
 
 /// Sums until a moment.
-#[derive(Clone, Copy, Debug, Default)]
 struct Reading {
-    began_ns: u64,
+    cpu: CpuPerf,
     requests: u64,
     exits: u64,
-    ticks: u64,
-    idle: u64,
-    in_guests: u64,
 }
 
 impl Reading {
     fn take(client: &mut Client) -> Result<Self> {
-        let CpuPerf { began_ns, ticks, idle_ticks, gone_ticks, guests, .. } = client.cpu_figures(0)?;
         Ok(Self {
-            began_ns,
+            cpu: client.cpu_figures(0)?,
             requests: answered(&disk(client)?),
             exits: client.vms()?.iter().map(|vm| vm.exits_total).sum(),
-            ticks,
-            idle: idle_ticks,
-            in_guests: gone_ticks + guests.iter().map(|guest| guest.ticks).sum::<u64>(),
         })
     }
 }
@@ -101,13 +92,23 @@ mod tests {
 
     #[test]
     fn the_host_s_part_is_what_neither_guests_nor_waiting_took() {
-        let before = Reading { began_ns: 7, requests: 1, exits: 2, ticks: 1000, idle: 500, in_guests: 400 };
-        let after = Reading { began_ns: 7, requests: 11, exits: 42, ticks: 3000, idle: 1200, in_guests: 1100 };
+        let cpu = |began_ns, ticks, idle_ticks, gone_ticks| CpuPerf {
+            at_ns: ticks,
+            began_ns,
+            ticks,
+            host_cycles: 0,
+            host_reference_cycles: 0,
+            idle_ticks,
+            gone_ticks,
+            guests: Vec::new(),
+        };
+        let before = Reading { cpu: cpu(7, 1000, 500, 400), requests: 1, exits: 2 };
+        let after = Reading { cpu: cpu(7, 3000, 1200, 1100), requests: 11, exits: 42 };
         let mut counts = Counts::default();
         counts.add(&before, &after);
         let expected = Counts { requests: 10.0, exits: 40.0, host: 600.0, all: 1300.0 };
         assert_eq!(counts, expected);
-        counts.add(&before, &Reading { began_ns: 8, ..after });
+        counts.add(&before, &Reading { cpu: cpu(8, 3000, 1200, 1100), ..after });
         assert_eq!(counts, expected, "the host had stopped counting");
     }
 }

@@ -12,6 +12,7 @@ use baton::drivers::Drivers;
 use baton::size::Size;
 use bundle::{AssignedConfig, DiskConfig, VsockConfig};
 use lab::What;
+use lab::disk_use::DiskUse;
 use wire::DiskInfo;
 
 use crate::Context;
@@ -97,7 +98,7 @@ impl Console {
     ///
     /// # Errors
     /// None came; or a block was wrong, or an access failed, by all that it has printed until then.
-    pub(super) fn next_report(&mut self, host: &mut Started, limit: Duration) -> Result<Use> {
+    pub(super) fn next_report(&mut self, host: &mut Started, limit: Duration) -> Result<DiskUse> {
         loop {
             if let Some(report) = self.reported()? {
                 return Ok(report);
@@ -111,19 +112,19 @@ impl Console {
     ///
     /// # Errors
     /// A block was wrong, or an access failed.
-    pub(super) fn old_report(&mut self, host: &mut Started) -> Result<Option<Use>> {
+    pub(super) fn old_report(&mut self, host: &mut Started) -> Result<Option<DiskUse>> {
         while let Some(happening) = host.lab.next(Duration::ZERO) {
             self.text.extend(printed(&happening.what));
         }
         self.reported()
     }
 
-    fn reported(&mut self) -> Result<Option<Use>> {
+    fn reported(&mut self) -> Result<Option<DiskUse>> {
         while let Some(length) = self.text[self.seen..].find('\n') {
             let line = &self.text[self.seen..self.seen + length];
             self.seen += length + 1;
             ensure!(!line.contains("WRONG") && !line.contains("I/O error"), "the guest printed {line:?}");
-            if let Some(report) = Use::parse(line) {
+            if let Some(report) = DiskUse::of(line) {
                 ensure!(report.wrong == 0 && report.errors == 0, "the guest printed {line:?}");
                 return Ok(Some(report));
             }
@@ -137,41 +138,5 @@ fn printed(what: &What) -> Option<String> {
     match what {
         What::Console { name, bytes } if name == WEB => Some(String::from_utf8_lossy(bytes).into_owned()),
         _ => None,
-    }
-}
-
-/// A report of the guest: sums since it began, and its slowest access since the report before.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Use {
-    pub written: u64,
-    pub verified: u64,
-    wrong: u64,
-    errors: u64,
-    pub slowest_us: u64,
-}
-
-impl Use {
-    fn parse(line: &str) -> Option<Self> {
-        let number = |name: &str| line.split(name).nth(1)?.split_whitespace().next()?.parse().ok();
-        Some(Self {
-            written: number("written=")?,
-            verified: number("verified=")?,
-            wrong: number("wrong=")?,
-            errors: number("errors=")?,
-            slowest_us: number("slowest_us=")?,
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_report_is_read_and_another_line_is_none() {
-        let line = "agent: disk 7 written=3 verified=2 wrong=0 errors=1 slowest_us=45\r";
-        let expected = Use { written: 3, verified: 2, wrong: 0, errors: 1, slowest_us: 45 };
-        assert_eq!(Use::parse(line), Some(expected));
-        assert_eq!(Use::parse("agent: disk 7 written=3 ver"), None);
     }
 }

@@ -5,9 +5,10 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
+use lab::disk_use::DiskUse;
 use wire::{DiskInfo, ReplyBody, RequestBody, UpdateBy};
 
-use super::machine::{Console, STORAGE, Use, answered, disk, setup};
+use super::machine::{Console, STORAGE, answered, disk, setup};
 use crate::Context;
 use crate::setup::{HostSetup, Started, temporary_folder};
 
@@ -17,7 +18,7 @@ const BLOCKS: u64 = (MEBIBYTES << 20) / 4096;
 const CPUS: u32 = 2;
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Counts of a run that every block survived.
+/// The result of a run in which no block was lost.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Survived {
     /// Updates and resets.
@@ -35,8 +36,12 @@ pub(super) fn measure(context: &Context, updates: u64, resets: u64) -> Result<Su
     let folder = temporary_folder()?;
     let image = baton::config::Image::Usual;
     let setup = HostSetup { cpus: CPUS, image, ..setup(context, folder.path(), MEBIBYTES, true)? };
-    let mut user =
-        User { host: setup.start(context)?, console: Console::default(), limit: context.timeout, last: Use::default() };
+    let mut user = User {
+        host: setup.start(context)?,
+        console: Console::default(),
+        limit: context.timeout,
+        last: DiskUse::default(),
+    };
     let mut survived = Survived { stall_ms: user.verifies_a_round()?, ..Survived::default() };
     for update in 1..=updates {
         context.step(&format!("blk: update {update} of {updates}"));
@@ -64,11 +69,11 @@ struct User {
     console: Console,
     /// The machine's longest time until now.
     limit: Duration,
-    last: Use,
+    last: DiskUse,
 }
 
 impl User {
-    /// Replaces the host. Returns how many connections the disk may have had at most without being back.
+    /// Replaces the host. Returns the disk's connections until now, by the count of the image that answers next.
     fn update(&mut self, timeout: Duration) -> Result<u64> {
         let body = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
         match self.host.lab.client()?.request_within(timeout, body)? {

@@ -44,6 +44,8 @@ pub(crate) struct Setup {
     pub options: String,
     /// The image that the machine boots, and the one that replaces it.
     pub builds: [Build; 2],
+    /// Bochs's model of the CPUs, for a machine in Bochs.
+    pub bochs: Option<&'static str>,
 }
 
 impl Default for Setup {
@@ -58,6 +60,7 @@ impl Default for Setup {
             clock: Clock::Cycles,
             options,
             builds: [Build::Shipped; 2],
+            bochs: None,
         }
     }
 }
@@ -75,6 +78,7 @@ impl Setup {
             next_build: self.builds[1],
             options: self.options.clone(),
             extra: self.clock.arguments(),
+            bochs: self.bochs,
             ..HostSetup::new(Size { bytes: guests.bytes + spare.bytes })
         })
     }
@@ -90,7 +94,7 @@ impl Setup {
 }
 
 /// The result of an update.
-pub(super) enum Attempt {
+pub(crate) enum Attempt {
     /// The host was replaced.
     Updated(UpdateReport),
     /// It was rolled back because a CPU waited too long; guests stood still for so many microseconds.
@@ -124,7 +128,7 @@ impl Hosted {
     /// # Errors
     ///
     /// It was refused for another reason than [`TOO_LONG`].
-    pub(in crate::update) fn attempt(&mut self) -> Result<Attempt> {
+    pub fn attempt(&mut self) -> Result<Attempt> {
         let body = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
         match self.lab.client()?.request_within(self.timeout, body) {
             Ok(ReplyBody::Updated(report)) => Ok(Attempt::Updated(report)),

@@ -4,13 +4,14 @@
 //!
 //! The image has nothing against what Bochs 2.7 does otherwise than the manual. Guests here are such that it does not
 //! matter. The first row follows from Bochs's source; the cause of the second is a guess from what is seen; the third
-//! is seen in Bochs's own state (`event_mask`), with SVM and VMX:
+//! is seen in Bochs's own state (`event_mask`), with SVM and VMX, of the guest `turns` with two vCPUs on one CPU. Its
+//! cause is not known: the guest `hostile` with `do=hang-cli` is interrupted.
 //!
 //! | Bochs 2.7 | AMD APM vol. 2 | so here |
 //! |---|---|---|
 //! | a virtual interrupt that is pending at VMRUN waits until the guest has cleared and set RFLAGS.IF again | section 15.21.4: taken at once, if IF is set | Linux, which does so all the time, and programs that wait for no timer |
 //! | an NMI that waits for the step over an instruction ends in a #DB of the guest's | section 15.12.2: DR6 is written before the intercept | no storm of NMIs |
-//! | an interrupt of the host's local APIC stays masked while a guest runs that was entered with RFLAGS.IF clear | sections 15.13.1 and 15.21.1: it is taken, or intercepted; the guest's IF has no part in that | no guest that computes for long with interrupts disabled |
+//! | an interrupt of the host's local APIC stayed masked while two vCPUs computed with RFLAGS.IF clear | sections 15.13.1 and 15.21.1: it is taken, or intercepted; the guest's IF has no part in that | no guest with two vCPUs that compute so |
 
 use std::time::Duration;
 

@@ -13,6 +13,7 @@ use e2e::place::{Kernel, built};
 use e2e::recipe::{Recipe, folder, program};
 use e2e::stock;
 use handover::state::DeviceKind;
+use lab::disk_use::DiskUse;
 use wire::{DiskInfo, RequestBody, UpdateBy};
 
 use super::Rule;
@@ -156,9 +157,8 @@ pub(super) fn verifies_more(host: &mut Host) -> Result<()> {
 /// Blocks that are written and verified in all, as last reported.
 fn blocks(host: &Host) -> Result<u64> {
     let console = host.seen.console(WEB);
-    let number = |line: &str, name| -> Option<u64> { line.split(name).nth(1)?.split(' ').next()?.parse().ok() };
-    let of_line = |line: &str| Some(number(line, "written=")? + number(line, "verified=")?);
-    console.lines().rev().find_map(of_line).context("no report of the disk is whole")
+    let last = console.lines().rev().find_map(DiskUse::of).context("no report of the disk is whole")?;
+    Ok(last.blocks())
 }
 
 /// The guest reports each second of its own clock; a block is a request.

@@ -2,6 +2,7 @@
 //! A guest's disk: the agent's reports of blocks that it has written and verified.
 
 use anyhow::{Result, bail, ensure};
+use lab::disk_use::DiskUse;
 
 /// The line with which the agent begins to use the disk.
 const TASK: &str = "disk:";
@@ -11,18 +12,8 @@ const BLOCK_KIB: u64 = 4;
 /// The agent's reports of its disk so far, one each second.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
-    reports: Vec<Report>,
+    reports: Vec<DiskUse>,
     problem: Option<String>,
-}
-
-/// Counts since the start, and the slowest access since the report before.
-#[derive(Debug, Default, Clone, Copy)]
-struct Report {
-    written: u64,
-    verified: u64,
-    wrong: u64,
-    errors: u64,
-    slowest_us: u64,
 }
 
 impl Disk {
@@ -37,7 +28,7 @@ impl Disk {
         if line.contains("disk: WRONG") {
             self.problem.get_or_insert_with(|| line.trim().to_owned());
         }
-        self.reports.extend(report(line));
+        self.reports.extend(DiskUse::of(line));
     }
 
     /// Returns the number of reports.
@@ -53,10 +44,9 @@ impl Disk {
         let (Some(last), Some(after)) = (self.reports.last(), self.reports.get(before..)) else {
             bail!("the guest has not used its disk; its lines about drivers have the reason");
         };
-        let Report { written, verified, wrong, errors, .. } = *last;
+        let DiskUse { written, verified, wrong, errors, .. } = *last;
         ensure!(wrong == 0 && errors == 0, "of {verified} blocks {wrong} were read back wrong, with {errors} errors");
-        let total = |report: &Report| report.written + report.verified;
-        let moved = total(last).saturating_sub(before.checked_sub(1).map_or(0, |at| total(&self.reports[at])));
+        let moved = last.blocks().saturating_sub(before.checked_sub(1).map_or(0, |at| self.reports[at].blocks()));
         ensure!(!after.is_empty() && moved > 0, "the guest did not use its disk after the update");
         let slowest = after.iter().map(|report| report.slowest_us).max().unwrap_or(0) as f64 / 1e3;
         Ok(format!(
@@ -64,19 +54,6 @@ impl Disk {
              access since the update began took {slowest:.1} ms."
         ))
     }
-}
-
-/// `disk NUMBER written=… verified=… wrong=… errors=… slowest_us=…`.
-fn report(line: &str) -> Option<Report> {
-    let words = line.trim().strip_prefix("disk ")?;
-    let value = |name: &str| words.split_whitespace().find_map(|word| word.strip_prefix(name)?.parse().ok());
-    Some(Report {
-        written: value("written=")?,
-        verified: value("verified=")?,
-        wrong: value("wrong=")?,
-        errors: value("errors=")?,
-        slowest_us: value("slowest_us=")?,
-    })
 }
 
 #[cfg(test)]
