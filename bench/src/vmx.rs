@@ -2,8 +2,8 @@
 //! `vmx`: exits and updates with Intel VMX, in Bochs.
 //!
 //! Bochs interprets one instruction at a time, and its time stamp counter advances by one with each: on a machine of
-//! one CPU, ticks are instructions, guest's and host's alike, and repeat exactly. The image is the test image, which
-//! alone has VMX; its fault points are on no path that is measured. The guests are those of `exits` and `update`.
+//! one CPU, ticks are instructions, guest's and host's alike, and rows repeat exactly. The image is the test image,
+//! which alone has VMX; its fault points are on no path that is measured. The guests are those of `exits` and `update`.
 //!
 //! A switch is not measured: while the guest of `sched` computes on two vCPUs, with interrupts disabled, Bochs 2.7 lets
 //! no interrupt of the host's timer through. SVM is not measured beside it: Bochs holds a virtual interrupt back that
