@@ -16,6 +16,8 @@ pub enum Ending {
     Success,
     /// The machine powered itself off.
     PoweredOff,
+    /// The machine was reset: the lab ends it then.
+    Reset,
     /// The host reported a failure.
     Failed,
     /// The host panicked.
@@ -35,8 +37,8 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Returns the meaning of an emulator's exit status.
-    pub fn of(status: ExitStatus, emulator_lines: &[String]) -> Self {
+    /// Returns the meaning of an emulator's exit status, and of the cause that QEMU's monitor has reported.
+    pub fn of(status: ExitStatus, cause: Option<&str>, emulator_lines: &[String]) -> Self {
         let Some(status) = status.code() else {
             return Self::Killed { signal: status.signal().unwrap_or_default() };
         };
@@ -44,7 +46,8 @@ impl Ending {
             Some(ExitCode::Success) => Self::Success,
             Some(ExitCode::Failed) => Self::Failed,
             Some(ExitCode::Panicked) => Self::Panicked,
-            None if status == 0 => Self::PoweredOff,
+            None if status == 0 && cause == Some("guest-reset") => Self::Reset,
+            None if status == 0 && !cause.is_some_and(|cause| cause.starts_with("host-")) => Self::PoweredOff,
             None if emulator_lines.iter().any(|line| line == POWER_OFF) => Self::PoweredOff,
             None => Self::Emulator { status, output: emulator_lines.join("; ") },
         }
@@ -59,7 +62,7 @@ impl Ending {
     pub fn process_status(&self) -> u8 {
         match self {
             Self::Success | Self::PoweredOff => 0,
-            Self::Failed | Self::Emulator { .. } => 1,
+            Self::Failed | Self::Reset | Self::Emulator { .. } => 1,
             Self::Panicked => 3,
             Self::Killed { signal } => 128 + (*signal & 0x7f) as u8,
         }
@@ -71,6 +74,7 @@ impl fmt::Display for Ending {
         match self {
             Self::Success => write!(f, "the host ended well"),
             Self::PoweredOff => write!(f, "the host powered off"),
+            Self::Reset => write!(f, "the machine was reset, as by a fault that the host's own handlers cannot take"),
             Self::Failed => write!(f, "the host reports a failure; its last lines report which"),
             Self::Panicked => write!(f, "the host panicked; its last lines report where"),
             Self::Emulator { status, output } => write!(f, "the emulator failed with status {status}: {output}"),
@@ -84,7 +88,7 @@ mod tests {
     use super::*;
 
     fn ending(status: i32) -> Ending {
-        Ending::of(ExitStatus::from_raw(status << 8), &["qemu: bad".to_owned()])
+        Ending::of(ExitStatus::from_raw(status << 8), None, &["qemu: bad".to_owned()])
     }
 
     #[test]
@@ -94,8 +98,17 @@ mod tests {
             [Ending::Success, Ending::PoweredOff, Ending::Failed, Ending::Panicked]
         );
         assert_eq!(ending(1), Ending::Emulator { status: 1, output: "qemu: bad".to_owned() });
-        assert_eq!(Ending::of(ExitStatus::from_raw(9), &[]), Ending::Killed { signal: 9 });
-        assert_eq!(Ending::of(ExitStatus::from_raw(1 << 8), &[POWER_OFF.to_owned()]), Ending::PoweredOff);
+        assert_eq!(Ending::of(ExitStatus::from_raw(9), None, &[]), Ending::Killed { signal: 9 });
+        assert_eq!(Ending::of(ExitStatus::from_raw(1 << 8), None, &[POWER_OFF.to_owned()]), Ending::PoweredOff);
+    }
+
+    #[test]
+    fn a_status_of_zero_has_a_cause() {
+        let of = |cause| Ending::of(ExitStatus::from_raw(0), Some(cause), &["terminating on signal 15".to_owned()]);
+        assert_eq!((of("guest-shutdown"), of("guest-reset")), (Ending::PoweredOff, Ending::Reset));
+        let ended = Ending::Emulator { status: 0, output: "terminating on signal 15".to_owned() };
+        assert_eq!(of("host-signal"), ended);
+        assert!(!ended.is_good() && !Ending::Reset.is_good());
     }
 
     #[test]

@@ -22,6 +22,9 @@ use baton::client::Client;
 use baton::running::CONTROL_SOCKET;
 use wire::Event;
 
+use self::shutdown::Cause;
+use self::start::Started;
+
 pub mod accesses;
 pub mod blackouts;
 pub mod bochs;
@@ -45,6 +48,7 @@ pub mod qmp;
 mod router;
 pub mod rundir;
 pub mod screen;
+mod shutdown;
 mod start;
 
 pub use cpu_time::CpuTime;
@@ -96,6 +100,7 @@ pub enum What {
 /// A running lab machine. Dropping it ends the emulator.
 pub struct Lab {
     process: Process,
+    cause: Cause,
     happenings: Receiver<Happening>,
     broker: Option<JoinHandle<()>>,
     /// Closing it stops the broker.
@@ -113,14 +118,15 @@ impl Lab {
         let started = Instant::now();
         let (sender, happenings) = mpsc::channel();
         let clients = dir.bind(CONTROL_SOCKET)?;
-        let (process, host) =
+        let Started { process, control, cause } =
             start::start(machine, &dir, sender.clone()).map_err(|error| start::with_output(error, &happenings))?;
         let (stop, stopped) = UnixStream::pair()?;
         let at = move || started.elapsed();
         let notify = move |what| drop(sender.send(Happening { at: at(), what }));
-        let broker = thread::spawn(move || broker::run(host, clients, stopped, notify));
+        let broker = thread::spawn(move || broker::run(control, clients, stopped, notify));
         let (broker, stop) = (Some(broker), Some(stop));
-        Ok(Self { process, happenings, broker, stop, ending: None, emulator_lines: Vec::new(), started, dir })
+        let (ending, emulator_lines) = (None, Vec::new());
+        Ok(Self { process, cause, happenings, broker, stop, ending, emulator_lines, started, dir })
     }
 
     /// Returns the next happening, or `None` if there is none within `timeout`. None follows [`What::Ended`].
@@ -203,7 +209,7 @@ impl Lab {
         if self.ending.is_some() {
             return None;
         }
-        let ending = Ending::of(self.process.wait(), &self.emulator_lines);
+        let ending = Ending::of(self.process.wait(), self.cause.get(), &self.emulator_lines);
         self.ending = Some(ending.clone());
         Some(Happening { at: self.elapsed(), what: What::Ended(ending) })
     }

@@ -108,7 +108,7 @@ impl Machine {
         command.args(self.hardware.arguments());
         self.start_with(&mut command);
         command.args(["-chardev", "stdio,id=log,signal=off", "-serial", "chardev:log"]);
-        command.arg("-chardev").arg(socket_option(control)).args(["-serial", "chardev:control"]);
+        command.arg("-chardev").arg(socket_option("control", control)).args(["-serial", "chardev:control"]);
         command.args(["-device", &format!("isa-debug-exit,iobase={DEBUG_EXIT_PORT:#x},iosize=4")]);
         command.args(&self.extra);
         command
@@ -135,9 +135,9 @@ impl Machine {
     }
 }
 
-/// Returns the option for the control channel's character device. QEMU's option parser wants commas doubled.
-fn socket_option(path: &Path) -> OsString {
-    OsString::from(format!("socket,id=control,path={}", path.to_string_lossy().replace(',', ",,")))
+/// Returns the option for a character device that connects to a socket. QEMU's option parser wants commas doubled.
+pub(super) fn socket_option(id: &str, path: &Path) -> OsString {
+    OsString::from(format!("socket,id={id},path={}", path.to_string_lossy().replace(',', ",,")))
 }
 
 /// Returns the emulator: `named`, else `BATON_QEMU`, else the one on the path.

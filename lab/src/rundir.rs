@@ -15,6 +15,8 @@ use rustix::process::getuid;
 
 /// The path at which the emulator connects.
 pub(super) const HOST_SOCKET: &str = "host.sock";
+/// The same of the monitor that reports why it ends.
+pub(super) const MONITOR_SOCKET: &str = "monitor.sock";
 const BUNDLE: &str = "bundle.cpio";
 /// The files that Bochs is started with: a disc, its configuration, and the commands of its debugger.
 pub(super) const BOCHS_DISC: &str = "bochs.iso";
@@ -73,6 +75,11 @@ impl RunDir {
         self.path.join(HOST_SOCKET)
     }
 
+    /// The path at which its monitor connects.
+    pub(super) fn monitor_socket(&self) -> PathBuf {
+        self.path.join(MONITOR_SOCKET)
+    }
+
     /// Returns the path of the bundle while the emulator reads it.
     pub fn bundle(&self) -> PathBuf {
         self.path.join(BUNDLE)
@@ -96,7 +103,8 @@ impl RunDir {
 
 impl Drop for RunDir {
     fn drop(&mut self) {
-        for name in [CONTROL_SOCKET, HOST_SOCKET, PIDS, BUNDLE, BOCHS_DISC, BOCHS_CONFIGURATION, BOCHS_COMMANDS] {
+        let sockets = [CONTROL_SOCKET, HOST_SOCKET, MONITOR_SOCKET];
+        for name in sockets.into_iter().chain([PIDS, BUNDLE, BOCHS_DISC, BOCHS_CONFIGURATION, BOCHS_COMMANDS]) {
             let _ = fs::remove_file(self.path.join(name));
         }
         remove_disks(&self.path);

@@ -13,31 +13,50 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 
+use super::shutdown::{self, Cause};
 use super::{Accelerator, Emulator, Happening, Line, Machine, Process, RunDir, Source, What, bochs, kvm, rundir};
 
 /// Longest time for the emulator to open the ports that it connects to us.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Starts a machine's emulator; its lines become happenings. Returns the process and the control channel.
-pub(super) fn start(machine: &Machine, dir: &RunDir, sender: Sender<Happening>) -> Result<(Process, UnixStream)> {
+/// An emulator that runs.
+pub(super) struct Started {
+    pub process: Process,
+    /// The control channel.
+    pub control: UnixStream,
+    /// Why it has ended, once it has.
+    pub cause: Cause,
+}
+
+/// Starts a machine's emulator; its lines become happenings.
+pub(super) fn start(machine: &Machine, dir: &RunDir, sender: Sender<Happening>) -> Result<Started> {
     match &machine.emulator {
         Emulator::Qemu { accelerator, .. } => {
             if *accelerator == Accelerator::Kvm {
                 kvm::check(Path::new("/"))?;
             }
-            let listener = dir.bind(rundir::HOST_SOCKET)?;
-            let mut process = spawn(machine.command(&dir.host_socket())?, sender)?;
-            dir.write_pid(process.pid())?;
-            listener.set_nonblocking(true)?;
-            let control = accept(|| listener.accept(), &mut process)?;
-            Ok((process, control))
+            start_qemu(machine, dir, sender)
         }
         Emulator::Bochs(bochs) => start_bochs(bochs.prepare(machine, dir)?, dir, sender),
     }
 }
 
+fn start_qemu(machine: &Machine, dir: &RunDir, sender: Sender<Happening>) -> Result<Started> {
+    let (control, monitor) = (dir.bind(rundir::HOST_SOCKET)?, dir.bind(rundir::MONITOR_SOCKET)?);
+    let mut command = machine.command(&dir.host_socket())?;
+    command.args(shutdown::arguments(&dir.monitor_socket()));
+    let mut process = spawn(command, sender)?;
+    dir.write_pid(process.pid())?;
+    control.set_nonblocking(true)?;
+    monitor.set_nonblocking(true)?;
+    let control = accept(|| control.accept(), &mut process)?;
+    let monitor = accept(|| monitor.accept(), &mut process)?;
+    let cause = Cause::listen(monitor, &mut process)?;
+    Ok(Started { process, control, cause })
+}
+
 /// COM1 is a connection beside the control channel: Bochs's standard output is its debugger's.
-fn start_bochs(prepared: bochs::Prepared, dir: &RunDir, sender: Sender<Happening>) -> Result<(Process, UnixStream)> {
+fn start_bochs(prepared: bochs::Prepared, dir: &RunDir, sender: Sender<Happening>) -> Result<Started> {
     let bochs::Prepared { command, log, control } = prepared;
     let program = command.get_program().to_owned();
     let notices = sender.clone();
@@ -56,7 +75,7 @@ fn start_bochs(prepared: bochs::Prepared, dir: &RunDir, sender: Sender<Happening
     let on_line = move |line: Line| drop(sender.send(Happening { at: line.at, what: What::HostLine(line.text) }));
     process.read_too(log, on_line);
     // A connected socket is read, written and waited for alike, whatever its family is.
-    Ok((process, UnixStream::from(OwnedFd::from(control))))
+    Ok(Started { process, control: UnixStream::from(OwnedFd::from(control)), cause: Cause::default() })
 }
 
 /// Starts QEMU; its lines become happenings.

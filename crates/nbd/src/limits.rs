@@ -23,7 +23,7 @@ pub(crate) const TURN_STEPS: u32 = 1024;
 /// Bytes of a reply to an option, and such replies.
 pub(crate) const OPTION_BYTES: u32 = 4096;
 pub(crate) const OPTION_REPLIES: u32 = 32;
-/// Connecting and negotiating takes no longer than this.
+/// The least time that a server has to accept a connection and to negotiate.
 pub(crate) const HANDSHAKE_NS: u64 = 5_000_000_000;
 /// The pause before the client connects again: doubled from the one to the other while no request is answered.
 pub(crate) const BACKOFF_NS: u64 = 20_000_000;

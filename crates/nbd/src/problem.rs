@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-use crate::limits::{BLOCK_BYTES_MOST, HANDSHAKE_NS, OPTION_BYTES, OPTION_REPLIES};
+use crate::limits::{BLOCK_BYTES_MOST, OPTION_BYTES, OPTION_REPLIES};
 
 /// Why a connection ended, or was not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,10 @@ pub enum Problem {
     /// The server has ended it.
     Closed,
     /// Connecting and negotiating took too long.
-    SlowHandshake,
+    SlowHandshake {
+        /// Seconds.
+        after_s: u64,
+    },
     /// Nothing was sent or received for this time, with requests in flight.
     TimedOut {
         /// Milliseconds.
@@ -77,9 +80,7 @@ impl fmt::Display for Problem {
         match self {
             Self::Refused => f.write_str("no server accepts the connection; start the NBD server"),
             Self::Closed => f.write_str("the server has closed the connection"),
-            Self::SlowHandshake => {
-                write!(f, "the server has not negotiated within {} s", HANDSHAKE_NS / 1_000_000_000)
-            }
+            Self::SlowHandshake { after_s } => write!(f, "the server has not negotiated within {after_s} s"),
             Self::TimedOut { after_ms } => write!(f, "the server has not answered for {after_ms} ms"),
             Self::Reset => f.write_str("the driver has reset its device"),
             Self::Greeting => f.write_str("this is no NBD server with the fixed newstyle negotiation"),

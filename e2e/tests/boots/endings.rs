@@ -8,8 +8,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use e2e::host::Host;
 use e2e::keyboard::TypedHost;
+use e2e::place::built;
 use e2e::recipe::{Recipe, folder, tiny};
-use lab::{Ending, Lab, RunDir};
+use lab::{Ending, Lab, Machine, RunDir};
 use wire::{HostInfo, RefusalCode, RequestBody, VmState};
 
 use super::Rule;
@@ -30,6 +31,7 @@ pub const RULES: &[Rule] = &[
     ("a_host_that_spins_answers_keys_too", a_host_that_spins_answers_keys_too),
     ("the_next_host_reports_the_end_of_the_one_before", the_next_host_reports_the_end_of_the_one_before),
     ("a_hypervisor_below_is_notified_through_pvpanic", a_hypervisor_below_is_notified_through_pvpanic),
+    ("a_machine_that_resets_itself_has_not_powered_off", a_reset_is_no_power_off),
 ];
 
 const GUESTS: [&str; 3] = ["a", "b", "c"];
@@ -262,4 +264,16 @@ fn a_hypervisor_below_is_notified_through_pvpanic() -> Result<()> {
     let ending = host.ending()?;
     ensure!(matches!(ending, Ending::Emulator { status: 1, .. }), "{ending}:\n{}", host.seen);
     is_whole(&host.seen.host, "panic on CPU 0: self-test")
+}
+
+/// The emulator's exit status is that of a power-off.
+fn a_reset_is_no_power_off() -> Result<()> {
+    let folder = folder()?;
+    let machine = Recipe::new().machine(folder.path(), None)?;
+    let machine = Machine { image: built("guests/hostile.elf")?, cmdline: "do=triple-fault".to_owned(), ..machine };
+    let dir = RunDir::take_at(&folder.path().join("run"))?;
+    let mut host = Host::new(Lab::start(&machine, dir)?, folder);
+    let ending = host.ending()?;
+    ensure!(ending == Ending::Reset, "{ending}: {}", host.seen);
+    Ok(())
 }

@@ -2,9 +2,9 @@
 //! One TCP connection under constant use: blocks that the other end sends back, each verified.
 
 use crate::disk::{BLOCK_BYTES, fill, holds};
-use crate::log;
+use crate::{log, stream};
 use std::io::{self, Read, Write};
-use std::net::{SocketAddrV4, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(5);
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Uses one connection for ever, beside the tasks that follow. It is never opened again.
-pub fn start(to: SocketAddrV4) {
+/// Gives the first network card an address, if there is one, and uses one connection for ever, beside the tasks that
+/// follow. It is never opened again.
+pub fn start(own: Option<Ipv4Addr>, to: SocketAddrV4) {
     thread::spawn(move || {
-        if let Err(error) = connect(to).and_then(run) {
+        let is_set_up = own.map_or(Ok(()), stream::set_up).map_err(io::Error::other);
+        if let Err(error) = is_set_up.and_then(|()| connect(to)).and_then(run) {
             log!("echo: WRONG: {to}: {error}");
         }
     });

@@ -29,7 +29,7 @@
 //! | `bulk:OWN:TO:PORT` | the same by one TCP connection |
 //! | `sink:OWN:PORT` | drops datagrams and connections to a port of the first network card, which gets the address OWN, for ever, beside the tasks that follow |
 //! | `stream:OWN:TO:PORT` | sends a numbered datagram each millisecond from the first network card, which gets the address OWN, for ever, beside the tasks that follow |
-//! | `echo:TO:PORT` | verifies what a TCP connection sends back, for ever, beside the tasks that follow |
+//! | `echo:[OWN:]TO:PORT` | verifies what a TCP connection sends back, for ever, beside the tasks that follow; the first network card gets the address OWN |
 //! | `serve:OWN:PORT` | gives the first network card the address OWN, and sends back what TCP connections send, for ever, beside the tasks that follow |
 //! | `vsock-echo:CID:PORT` | the same as `echo` over a virtio socket |
 //! | `vsock-serve:PORT` | the same as `serve` over virtio sockets |
@@ -103,7 +103,8 @@ fn task(word: &str) -> Result<Task, UnknownTask> {
         (Some("reset"), Some(times), None, _) => times.parse().ok().map(Task::Reset),
         (Some("reads"), Some(depth), Some(time), None) => reads(depth, time),
         (Some("serve"), Some(own), Some(port), None) => address(own, port).map(Task::Serve),
-        (Some("echo"), Some(to), Some(port), None) => address(to, port).map(Task::Echo),
+        (Some("echo"), Some(to), Some(port), None) => address(to, port).map(|to| Task::Echo { own: None, to }),
+        (Some("echo"), Some(own), Some(to), Some(port)) if parts.next().is_none() => echo(own, to, port),
         (Some("vsock-serve"), Some(port), None, _) => port.parse().ok().map(Task::VsockServe),
         (Some("vsock-echo"), Some(cid), Some(port), None) => vsock_echo(cid, port),
         (Some("vsock-crowd"), Some(cid), Some(port), Some(times)) if parts.next().is_none() => crowd(cid, port, times),
@@ -135,6 +136,10 @@ fn reads(depth: &str, time: &str) -> Option<Task> {
 
 fn stream(own: &str, to: &str, port: &str) -> Option<Task> {
     Some(Task::Stream { own: own.parse().ok()?, to: address(to, port)? })
+}
+
+fn echo(own: &str, to: &str, port: &str) -> Option<Task> {
+    Some(Task::Echo { own: Some(own.parse().ok()?), to: address(to, port)? })
 }
 
 fn flood(traffic: Traffic, own: &str, to: &str, port: &str) -> Option<Task> {

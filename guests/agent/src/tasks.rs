@@ -44,7 +44,7 @@ pub fn run(task: Task) {
         Task::Stream { own, to } => stream::start(own, to),
         Task::Flood { traffic, own, to } => flood::start(traffic, own, to),
         Task::Sink(own) => flood::sink(own),
-        Task::Echo(to) => echo::start(to),
+        Task::Echo { own, to } => echo::start(own, to),
         Task::Serve(own) => serve::start(own),
         Task::VsockEcho { cid, port } => vsock::start_echo(cid, port),
         Task::VsockServe(port) => vsock::start_serve(port),

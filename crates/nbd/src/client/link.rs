@@ -55,20 +55,29 @@ impl Client {
         self.config.timeout_ns / 2
     }
 
+    /// Returns the longest time for the connection that is next to be negotiated. It doubles while no request is
+    /// answered: a server that is merely slow would otherwise begin again for ever.
+    fn patience_ns(&self) -> u64 {
+        let doubled = self.backoff_ns.saturating_mul(HANDSHAKE_NS / BACKOFF_NS);
+        doubled.min(self.silence_ns()).max(HANDSHAKE_NS)
+    }
+
     /// Takes a connection as far towards the first request as it goes now.
     fn connect<S: Stream + ?Sized>(&mut self, stream: &mut S) -> Result<(), Problem> {
+        let patience_ns = self.patience_ns();
+        let slow = Err(Problem::SlowHandshake { after_s: patience_ns / 1_000_000_000 });
         if let Link::Down { until_ns } = self.link {
             if self.now_ns < until_ns {
                 return Ok(());
             }
             stream.open();
-            self.link = Link::Opening { until_ns: self.now_ns.saturating_add(HANDSHAKE_NS) };
+            self.link = Link::Opening { until_ns: self.now_ns.saturating_add(patience_ns) };
         }
         if let Link::Opening { until_ns } = self.link {
             match stream.status() {
                 Status::Open => self.link = Link::Negotiating { until_ns, handshake: Handshake::new() },
                 Status::Connecting if self.now_ns < until_ns => {}
-                Status::Connecting => return Err(Problem::SlowHandshake),
+                Status::Connecting => return slow,
                 Status::Closed => return Err(Problem::Refused),
             }
         }
@@ -76,7 +85,7 @@ impl Client {
             match handshake.turn(&self.config.export, stream)? {
                 Some(export) => self.accept(export)?,
                 None if stream.status() != Status::Open => return Err(Problem::Closed),
-                None if self.now_ns >= *until_ns => return Err(Problem::SlowHandshake),
+                None if self.now_ns >= *until_ns => return slow,
                 None => {}
             }
         }

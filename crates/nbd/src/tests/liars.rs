@@ -182,7 +182,24 @@ fn a_server_that_does_not_negotiate_is_left() {
     world.turn();
     assert_eq!(world.client.take_news(), None);
     world.wait(5 * SECOND_NS);
-    assert_eq!(down(&mut world), Problem::SlowHandshake);
+    assert_eq!(down(&mut world), Problem::SlowHandshake { after_s: 5 });
+}
+
+#[test]
+fn a_slow_server_is_given_twice_the_time_on_each_next_connection() {
+    let patient = Config { timeout_ns: 60 * SECOND_NS, ..config(false) };
+    let mut world = World::new(Server::new(1 << 20, ALL_FLAGS), patient);
+    world.server.is_mute = true;
+    world.turn();
+    // Half of the time-out at most, and each time is reported once.
+    for (after_s, is_reported) in [(5, true), (10, true), (20, true), (30, true), (30, false)] {
+        world.wait(after_s * SECOND_NS - 1);
+        assert_eq!((world.client.take_news(), world.server.status()), (None, Status::Open), "{after_s}");
+        world.wait(1);
+        let news = is_reported.then_some(News::Down(Problem::SlowHandshake { after_s }));
+        assert_eq!((world.client.take_news(), world.server.status()), (news, Status::Closed));
+        world.wait(SECOND_NS);
+    }
 }
 
 #[test]

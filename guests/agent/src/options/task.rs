@@ -89,7 +89,12 @@ pub enum Task {
     /// Drop what comes to a port, for ever, beside the tasks that follow.
     Sink(SocketAddrV4),
     /// Verify what a TCP connection sends back, for ever, beside the tasks that follow.
-    Echo(SocketAddrV4),
+    Echo {
+        /// The network card's address, unless it has one.
+        own: Option<Ipv4Addr>,
+        /// The other end.
+        to: SocketAddrV4,
+    },
     /// Send back what TCP connections send, for ever, beside the tasks that follow.
     Serve(SocketAddrV4),
     /// Verify what a virtio socket sends back, for ever, beside the tasks that follow.
@@ -136,7 +141,7 @@ impl Task {
                 | Self::Stream { .. }
                 | Self::Flood { .. }
                 | Self::Sink(_)
-                | Self::Echo(_)
+                | Self::Echo { .. }
                 | Self::Serve(_)
                 | Self::VsockEcho { .. }
                 | Self::VsockServe(_)

@@ -63,7 +63,8 @@ fn a_disk_has_a_size_and_a_stream_addresses() {
     assert_eq!(only("agent=reads:32:500"), Task::Reads { depth: 32, time: Duration::from_millis(500) });
     let own = Ipv4Addr::new(10, 0, 2, 15);
     let to = SocketAddrV4::new(Ipv4Addr::new(10, 0, 2, 2), 9000);
-    assert_eq!(only("agent=echo:10.0.2.2:9000"), Task::Echo(to));
+    assert_eq!(only("agent=echo:10.0.2.2:9000"), Task::Echo { own: None, to });
+    assert_eq!(only("agent=echo:10.0.2.15:10.0.2.2:9000"), Task::Echo { own: Some(own), to });
     assert_eq!(only("agent=stream:10.0.2.15:10.0.2.2:9000"), Task::Stream { own, to });
     assert_eq!(only("agent=packets:10.0.2.15:10.0.2.2:9000"), Task::Flood { traffic: Traffic::Packets, own, to });
     assert_eq!(only("agent=bulk:10.0.2.15:10.0.2.2:9000"), Task::Flood { traffic: Traffic::Bulk, own, to });
@@ -115,6 +116,7 @@ fn what_cannot_be_read_is_named_in_the_refusal() {
         "stream:10.0.0.1:10.0.0.2:70000",
         "echo:10.0.0.1",
         "echo:10.0.0.1:7:8",
+        "echo:10.0.0.1:10.0.0.2:7:8",
         "stream:10.0.0.256:10.0.0.2:7",
         "stream:10.0.0.1:10.0.0.2:7:8",
     ] {
