@@ -17,6 +17,8 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 TASK="test-all"
 # shellcheck source=scripts/lib/report.sh
 . "$ROOT/scripts/lib/report.sh"
+# shellcheck source=scripts/lib/clippy.sh
+. "$ROOT/scripts/lib/clippy.sh"
 
 # Inputs of each property, and milliseconds of each fuzz target.
 CASES=4096
@@ -34,7 +36,7 @@ state() {
   [[ -z "$(git diff HEAD)" ]] && printf '%s' "$commit" || printf '%s-%s' "$commit" "$changes"
 }
 
-boots() { cargo test --locked --quiet "$@"; }
+boots() { checked_cargo test --locked --quiet "$@"; }
 
 # The groups of boots, by name.
 groups() {
@@ -46,7 +48,7 @@ run_part() {
   shift
   case "$part" in
   short) scripts/test.sh "$@" ;;
-  properties) PROPTEST_CASES=$CASES cargo test --locked --quiet "$@" --lib --bins --tests ;;
+  properties) PROPTEST_CASES=$CASES checked_cargo test --locked --quiet "$@" --lib --bins --tests ;;
   fuzz) BATON_FUZZ_MS=$FUZZ_MS cargo test --locked --quiet --profile fuzz --package baton-fuzz --test targets ;;
   structure) cargo baton bench structure --all --minutes "$MUTANT_MINUTES" --check ;;
   *) boots "$@" --test boots -- --ignored "long::$part::" ;;

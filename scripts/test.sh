@@ -15,6 +15,8 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 TASK="test"
 # shellcheck source=scripts/lib/report.sh
 . "$ROOT/scripts/lib/report.sh"
+# shellcheck source=scripts/lib/clippy.sh
+. "$ROOT/scripts/lib/clippy.sh"
 
 # The lanes' results for the summary: a line per step, and the output of a failed one.
 NOTES="$ROOT/target/test"
@@ -83,33 +85,27 @@ check_scripts() { shellcheck -x scripts/*.sh scripts/lib/*.sh .ci/run; }
 
 # Without libFuzzer they run for seconds. All packages are named, so that those with features are not built again with
 # fewer.
-check_fuzz_targets() {
-  cargo clippy --locked --quiet "$@" --test targets -- -D warnings && cargo test --locked --quiet "$@" --test targets
-}
+check_fuzz_targets() { checked_cargo test --locked --quiet "$@" --test targets; }
 
-# The boots are no target that `--all-targets` names, since they need what scripts/build.sh builds.
-build_boots() {
-  cargo clippy --locked --quiet "$@" --test boots -- -D warnings &&
-    cargo test --locked --quiet "$@" --test boots --no-run
-}
+# The boots are no target that `--tests` names, since they need what scripts/build.sh builds.
+build_boots() { checked_cargo test --locked --quiet "$@" --test boots --no-run; }
 
 # Keeps what it prints, so that the summary can repeat why boots failed.
-run_boots() { cargo test --locked --quiet "$@" --test boots | tee "$NOTES/boots.log"; }
+run_boots() { checked_cargo test --locked --quiet "$@" --test boots | tee "$NOTES/boots.log"; }
 
 # Goals with figures in instructions or bytes, the same in each run. The tool is the one that the tests have built:
 # without them, its dependencies would be built again with fewer features.
 check_figures() {
-  cargo test --locked --quiet "$@" --lib --bins --tests --no-run &&
+  checked_cargo test --locked --quiet "$@" --lib --bins --tests --no-run &&
     target/debug/baton-dev bench size exits sched structure --quick --runs 1 --check
 }
 
 host_lane() {
   lane_step "format" check_format
   ! have shellcheck || lane_step "scripts" check_scripts
-  lane_step "clippy, host packages" cargo clippy --locked --quiet "$@" --all-targets -- -D warnings
   # There are no tests in documentation.
-  lane_step "build of the tests" cargo test --locked --quiet "$@" --lib --bins --tests --no-run
-  lane_step "unit and property tests" cargo test --locked --quiet --no-fail-fast "$@" --lib --bins --tests &
+  lane_step "clippy, build of the tests" checked_cargo test --locked --quiet "$@" --lib --bins --tests --examples --no-run
+  lane_step "unit and property tests" checked_cargo test --locked --quiet --no-fail-fast "$@" --lib --bins --tests &
   lane_step "fuzz targets, briefly" check_fuzz_targets "$@"
   lane_step "build of the boots" build_boots "$@"
 }
