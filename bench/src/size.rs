@@ -2,8 +2,8 @@
 //! `size`: bytes of the hypervisor, in its file and in memory.
 //!
 //! The image counts as the larger of its file (without symbols) and the memory that it holds while the host runs, which
-//! the host itself states: its segments without the boot stack, which is given back. The overhead is all memory that is
-//! neither free, nor the guest's, nor the bundle's, while one guest runs.
+//! the host itself states: its segments without what only the boot needs, which is given back. The overhead is all
+//! memory that is neither free, nor the guest's, nor the bundle's, while one guest runs.
 
 use anyhow::{Context as _, Result};
 

@@ -181,11 +181,9 @@ warm_start:
 .global boot_pml4
 .global boot_pdpt
 .global boot_pdpt_high
-.global boot_directories
 boot_pml4: .skip 4096
 boot_pdpt: .skip 4096
 boot_pdpt_high: .skip 4096
-boot_directories: .skip 4096 * 4
 .global boot_directory_image
 boot_directory_image: .skip 4096 // the image in its slot
 

@@ -182,3 +182,13 @@ pub fn note_slot(start: PhysAddr, bytes: u64) {
         table(pml4).add(511).write(physical(high) | TABLE);
     }
 }
+
+/// Takes all but the first GiB out of the boot page tables: what CPUs that start later find there is enough for them.
+pub fn keep_first_directory() {
+    let pdpt = (&raw const boot_pdpt).cast_mut().cast::<u64>();
+    for index in 1..4 {
+        // SAFETY: a whole table of the image's own data; no CPU is on these tables, and those that start use the first
+        // GiB and the image alone.
+        unsafe { pdpt.add(index).write_volatile(0) };
+    }
+}

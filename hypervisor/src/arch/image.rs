@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use handover::image::LINKED_AT;
 use units::{PhysAddr, PhysRange};
 
-use super::address::{IMAGE, boot_stack_end, boot_stack_start, image_end, image_start};
+use super::address::{IMAGE, boot_only_start, boot_stack_end, boot_stack_start, image_end, image_start};
 
 /// Distance in bytes of the image from its link address: its slot's address less 2 MiB.
 static MOVED_BY: AtomicU64 = AtomicU64::new(0);
@@ -36,13 +36,23 @@ pub fn physical(address: u64) -> u64 {
     physical_of_linked(address - IMAGE)
 }
 
-/// The image's frames: never part of the direct map, but for the boot stack once that is given back. The memory right
-/// behind them may be a loader's module.
+/// The image's frames: never part of the direct map, but for what only the boot needs once that is given back. The
+/// memory right behind them may be a loader's module.
 pub fn frames() -> PhysRange {
     frames_of(image_start()..image_end())
 }
 
-/// The frames of the boot stack, which are the image's last.
+/// The part of the image that only the boot needs, its last: page tables and the boot stack.
+pub fn boot_only() -> Range<u64> {
+    boot_only_start()..boot_stack_end()
+}
+
+/// The frames of that part.
+pub fn boot_only_frames() -> PhysRange {
+    frames_of(boot_only())
+}
+
+/// The frames of the boot stack.
 pub fn boot_stack_frames() -> PhysRange {
     frames_of(boot_stack())
 }

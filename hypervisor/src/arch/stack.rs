@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stacks: where they are, and whether an address is on one or under one. Only the boot stack is given back.
+//! Stacks: where they are, and whether an address is on one or under one. Only the boot stack is given back, with tables of the boot.
 
 use core::arch::asm;
 use core::ops::Range;
@@ -10,8 +10,8 @@ use paging::Flags;
 
 use super::address::{DIRECT_MAP, INTERRUPT_STACK_BYTES, INTERRUPT_STACK_STRIDE, INTERRUPT_STACKS, STACK_BYTES};
 use super::address::{STACK_STRIDE, STACKS, image_end, image_start};
-use super::image;
 use super::memory::{self, MemoryError};
+use super::{boot, image};
 
 /// Stacks of one size, one behind the other, what is under each not mapped.
 struct Area {
@@ -75,10 +75,10 @@ pub fn is_stack_guard(address: u64) -> bool {
     [&CPUS, &INTERRUPTS].iter().filter_map(|area| area.at(address)).any(|stack| address < stack.start)
 }
 
-/// Bytes of memory that the image holds: all of its segments, but for the boot stack once that is given back.
+/// Bytes of memory that the image holds: all of its segments, but for what only the boot needs once that is given back.
 pub fn image_bytes() -> u64 {
-    let stack = image::boot_stack();
-    let given_back = if IS_BOOT_STACK_GONE.load(Ordering::Relaxed) { stack.end - stack.start } else { 0 };
+    let boot_only = image::boot_only();
+    let given_back = if IS_BOOT_STACK_GONE.load(Ordering::Relaxed) { boot_only.end - boot_only.start } else { 0 };
     image_end() - image_start() - given_back
 }
 
@@ -89,11 +89,13 @@ pub fn continue_on(stack_top: u64, next: extern "C" fn() -> !) -> ! {
     unsafe { asm!("mov rsp, {}", "xor ebp, ebp", "call {}", "ud2", in(reg) stack_top, in(reg) next, options(noreturn)) }
 }
 
-/// Frees the boot stack's frames, which are the image's last: they leave the image's addresses for the direct map. On
-/// the boot CPU, once it has left that stack for good and the ledger has the memory that the image lies in. No other
-/// CPU has ever been on it, so a translation that others still hold does no harm.
-pub fn give_back_boot_stack() {
-    let (addresses, frames) = (image::boot_stack(), image::boot_stack_frames());
+/// Frees the frames of the boot stack and of boot page tables that no other CPU needs to start, which are the image's
+/// last: they leave the image's addresses for the direct map. On the boot CPU, once it has left that stack for good and
+/// the ledger has the memory that the image lies in. No other CPU has ever been on the stack, so a translation that
+/// others still hold does no harm.
+pub fn give_back_boot_memory() {
+    let (addresses, frames) = (image::boot_only(), image::boot_only_frames());
+    boot::keep_first_directory();
     let flags = Flags::WRITABLE | Flags::NO_EXECUTE | Flags::GLOBAL;
     let moved = memory::with_host_tables(|tables, tables_frames| {
         tables.unmap(tables_frames, addresses.start, frames.bytes())?;
@@ -104,8 +106,8 @@ pub fn give_back_boot_stack() {
     match moved {
         Some(Ok(())) => {
             FrameRange::adopt(frames).into_iter().for_each(memory::release);
-            log::debug!("memory {frames} was the boot stack: it is free");
+            log::debug!("memory {frames} was only needed to boot: it is free");
         }
-        refused => log::error!("the boot stack, {frames}, stays the image's: {refused:?}"),
+        refused => log::error!("memory {frames}, only needed to boot, stays the image's: {refused:?}"),
     }
 }

@@ -57,7 +57,7 @@ pub fn take_all_memory() {
         ending::allow_epitaph();
     }
     switch_pages::hide(switch_frames.bytes());
-    stack::give_back_boot_stack();
+    stack::give_back_boot_memory();
 }
 
 /// An image that has taken over keeps account of memory as the operator wants it.

@@ -69,7 +69,7 @@ fn give_up(error: &dyn core::fmt::Display) -> ! {
 }
 
 extern "C" fn on_own_stack() -> ! {
-    stack::give_back_boot_stack();
+    stack::give_back_boot_memory();
     let preparing = timeline::span(Name::OwnData, 0);
     apic::enable();
     if !cpus::prepare_cpu(BOOT_CPU, apic::id()) {
