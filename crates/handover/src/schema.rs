@@ -98,6 +98,8 @@ pub const STRUCTURES: &[Structure] = &[
     structure::<state::Functions>(Part::Block(BlockKind::Functions)),
     structure::<state::ControlStreams>(Part::Block(BlockKind::ControlStreams)),
     structure::<state::ControlStream>(Part::Piece),
+    structure::<state::DiskStreams>(Part::Block(BlockKind::DiskStreams)),
+    structure::<state::DiskStream>(Part::Piece),
 ];
 
 /// The format of one kind of device. It is apart from the versions of the record: a new device adds its own and changes

@@ -10,6 +10,7 @@
 //! | [`Functions`] | one for each guest that has physical functions | before the guests stop | [`AssignedFunction`]s |
 //! | [`Late`] | one | last of all | nothing |
 //! | [`ControlStreams`] | one where guests may control the host | last of all | [`ControlStream`]s |
+//! | [`DiskStreams`] | one where guests have disks | last of all | [`DiskStream`]s |
 
 mod device_blocks;
 mod device_kinds;
@@ -71,6 +72,8 @@ numbered! {
         Functions = 6 since 4,
         /// [`ControlStreams`].
         ControlStreams = 7 since 4,
+        /// [`DiskStreams`].
+        DiskStreams = 8 since 4,
     }
 }
 
@@ -90,4 +93,4 @@ macro_rules! blocks {
     )*};
 }
 
-blocks! { Policy, Vcpu, Devices, Console, Late, Functions, ControlStreams, }
+blocks! { Policy, Vcpu, Devices, Console, Late, Functions, ControlStreams, DiskStreams, }

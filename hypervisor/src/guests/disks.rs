@@ -105,6 +105,7 @@ pub fn close(disks: &[Disk]) {
         let mut figures = disk.stream.figures.lock();
         (figures.is_up, figures.in_flight) = (false, 0);
         drop(figures);
+        disk.stream.begin_turn();
         let mut socket = disk.stream.socket.lock();
         socket.stream().reset();
         let _ = disk.stream.send(&mut socket);

@@ -119,7 +119,7 @@ impl<'a> Record<'a> {
         before: impl Fn() -> Before,
     ) -> Result<(), RecordError> {
         let (kind, guest, vcpu) = (BlockKind::from_number(block.kind.get()), block.guest.get(), block.vcpu.get());
-        let is_host = matches!(kind, Some(BlockKind::Late | BlockKind::ControlStreams));
+        let is_host = matches!(kind, Some(BlockKind::Late | BlockKind::ControlStreams | BlockKind::DiskStreams));
         let of = self.guests.get(guest as usize);
         let vcpus = if kind == Some(BlockKind::Vcpu) { of.map_or(0, |guest| guest.vcpus.get()) } else { 1 };
         let same = |other: &BlockPlace| (other.kind, other.guest, other.vcpu) == (block.kind, block.guest, block.vcpu);

@@ -55,6 +55,30 @@ plain! {
         pub session: Control as "piece",
     }
 
+    /// Streams of disks to their servers in guests. Behind this come the [`DiskStream`]s.
+    pub struct DiskStreams since 4 {
+        /// How many.
+        pub count: U32 as "count",
+        /// Zero.
+        pub zero: U32 as "zero",
+    }
+
+    /// A disk's stream to its server, with nothing on its way. Numbers of bytes are modulo 2^32.
+    pub struct DiskStream since 4 {
+        /// The context identifier of the server's guest.
+        pub cid: U32 as "number",
+        /// The server's port.
+        pub port: U32 as "number",
+        /// The host's port; its remainder states which disk's stream it is.
+        pub own_port: U32 as "number",
+        /// Bytes that the server's guest has received.
+        pub delivered: U32 as "bytes",
+        /// Bytes up to which it has stated room.
+        pub room_until: U32 as "bytes",
+        /// Bytes that the host has received.
+        pub consumed: U32 as "bytes",
+    }
+
     /// State that changes until the last moment, so that the record itself can be finished before guests stop.
     pub struct Late since 2 {
         /// Times of the old image's steps; they replace the record's.

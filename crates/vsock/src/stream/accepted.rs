@@ -25,7 +25,8 @@ impl Stream {
     /// Returns the progress of an open stream; `None` while anything is on its way in either direction.
     pub fn progress(&self) -> Option<Progress> {
         let is_empty = self.to_guest.used() == 0 && self.from_guest.used() == 0;
-        (is_empty && self.phase == StreamPhase::Open && !self.owes_answer).then_some(Progress {
+        let owes_nothing = !self.owes_answer && self.ended_port.is_none();
+        (is_empty && owes_nothing && self.phase == StreamPhase::Open).then_some(Progress {
             peer: self.peer,
             own_port: self.own_port,
             delivered: self.guest.delivered,

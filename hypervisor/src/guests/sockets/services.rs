@@ -118,7 +118,8 @@ pub(super) fn reset_all_of(cid: u32) {
 
 /// Goes on with the streams of the image before, once: before anything comes from a guest.
 pub fn resume_all() {
-    RESUMED.call_once(|| adopted::all().iter().for_each(resume));
+    RESUMED.call_once(|| adopted::clients().iter().for_each(resume));
+    streams::resumed();
 }
 
 fn resume(from: &ControlStream) {

@@ -40,6 +40,7 @@ impl Blocks {
         streams: &[ControlStream],
     ) -> Result<(), String> {
         self.hand_over_state.save_streams(self.version, streams)?;
+        self.hand_over_state.save_disk_streams(self.version)?;
         self.hand_over_state.save_host(self.version, stamps, channel_state)
     }
 

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use handover::block::{BlockError, BlockMut, HEAD_BYTES, Owner};
 use handover::layout::guests::{BlockPlace, Guest as GuestRecord, GuestMemory, MemoryUse};
 use handover::layout::{Assignment, PortCounters, Stamps, unpadded};
-use handover::state::{BlockKind, ControlStream, ControlStreams, Late};
+use handover::state::{BlockKind, ControlStream, ControlStreams, DiskStream, DiskStreams, Late};
 use units::{PAGE_BYTES, PageSize};
 use wire::history::HISTORY_BYTES;
 use zerocopy::IntoBytes as _;
@@ -21,7 +21,7 @@ use crate::arch::percpu::BOOT_CPU;
 use crate::guests::events;
 use crate::guests::pci::assignments;
 use crate::guests::slots::GUESTS;
-use crate::guests::sockets::services;
+use crate::guests::sockets::{services, streams};
 use crate::kernel::inherited::ChannelState;
 use crate::kernel::ledger::retired;
 
@@ -56,14 +56,17 @@ impl HandOverState {
         Ok(this)
     }
 
-    /// Adds room for the streams of clients in guests, where there may be any.
+    /// Adds room for the streams of clients in guests and of disks, where there may be any.
     ///
     /// # Errors
     /// There is no memory.
     pub(super) fn add_streams(&mut self) -> Result<(), String> {
-        let bytes = services::lines().len() * size_of::<ControlStream>();
-        if bytes > 0 {
-            self.add(BlockKind::ControlStreams, HOST, BOOT_CPU, BOOT_CPU, bytes as u64)?;
+        let clients = services::lines().len() * size_of::<ControlStream>();
+        let disks = streams::count() * size_of::<DiskStream>();
+        for (kind, bytes) in [(BlockKind::ControlStreams, clients), (BlockKind::DiskStreams, disks)] {
+            if bytes > 0 {
+                self.add(kind, HOST, BOOT_CPU, BOOT_CPU, bytes as u64)?;
+            }
         }
         Ok(())
     }
@@ -100,6 +103,22 @@ impl HandOverState {
             let places = tail.chunks_exact_mut(size_of::<ControlStream>());
             places.zip(streams).for_each(|(place, stream)| place.copy_from_slice(stream.as_bytes()));
             block.finish(size_of_val(streams)).map_err(text)
+        })
+    }
+
+    /// Saves the streams of disks. Allocates nothing.
+    ///
+    /// # Errors
+    /// They find no room.
+    pub fn save_disk_streams(&self, version: u32) -> Result<(), String> {
+        let Some(block) = self.block(BlockKind::DiskStreams, HOST) else { return Ok(()) };
+        block.with(|bytes| {
+            let text = |error: BlockError| format!("the streams of disks: {error}");
+            let mut block = BlockMut::<DiskStreams>::begin(bytes, HOST, version).map_err(text)?;
+            let (head, tail) = block.parts().map_err(text)?;
+            let count = streams::save(tail);
+            head.count = (count as u32).into();
+            block.finish(count * size_of::<DiskStream>()).map_err(text)
         })
     }
 

@@ -2,7 +2,7 @@
 //! The stream to a server in another guest: the host's own end of a connection of virtio sockets.
 
 use nbd::Status;
-use vsock::{Address, StreamPhase};
+use vsock::{Address, Progress, StreamPhase};
 
 /// The stream to one port of a guest. Its own ports are those with one remainder, by which the host distinguishes the
 /// streams of all disks.
@@ -28,6 +28,17 @@ impl Socket {
     /// The number of the stream that has this port, of so many.
     pub fn number_of(port: u32, of: u16) -> usize {
         (port % u32::from(of.max(1))) as usize
+    }
+
+    /// Goes on with a connection of the image before, if it is one of this stream's; returns whether it does. The next
+    /// one has another port.
+    pub fn resume(&mut self, progress: &Progress) -> bool {
+        let (count, remainder) = (progress.own_port / self.divisor, progress.own_port % self.divisor);
+        let is_own = remainder == self.remainder && count < COUNTS && progress.peer == self.stream.peer();
+        if is_own {
+            self.count = count;
+        }
+        is_own && self.stream.resume(progress)
     }
 
     /// Returns the stream to the guest and from it.

@@ -2,7 +2,7 @@
 //! The stream to a server in another guest.
 
 use nbd::{Status, Stream as _};
-use vsock::{Address, Operation};
+use vsock::{Address, Operation, Progress};
 
 use super::super::Socket;
 
@@ -31,4 +31,28 @@ fn a_connection_s_port_is_new_and_identifies_its_stream() {
         }
     }
     assert_eq!(Socket::number_of(7, 0), 0);
+}
+
+#[test]
+fn a_connection_of_the_image_before_goes_on_and_the_next_one_has_another_port() {
+    let progress = Progress { peer: SERVER, own_port: 3 + 9 * 256, delivered: 100, room_until: 4196, consumed: 50 };
+    let mut socket = Socket::new(SERVER, 3, 256, 9);
+    assert!(socket.resume(&progress) && socket.status() == Status::Open);
+    assert_eq!(socket.send(&[1; 10]), 10);
+    socket.open();
+    let reset = socket.stream().next().expect("the end of the one before").header;
+    assert_eq!((reset.operation, reset.source.port), (Some(Operation::Reset), progress.own_port));
+    socket.stream().note_sent(&reset, 0);
+    assert_ne!(port_of_request(&mut socket), progress.own_port);
+}
+
+#[test]
+fn a_connection_of_another_stream_does_not_go_on() {
+    let progress = Progress { peer: SERVER, own_port: 3 + 9 * 256, delivered: 0, room_until: 0, consumed: 0 };
+    let other = Address { port: 10_810, ..SERVER };
+    for (peer, number, own_port) in [(other, 3, 3 + 9 * 256), (SERVER, 4, 3 + 9 * 256), (SERVER, 255, u32::MAX)] {
+        let mut socket = Socket::new(SERVER, number, 256, 9);
+        assert!(!socket.resume(&Progress { peer, own_port, ..progress }), "{peer:?} {number} {own_port}");
+        assert_eq!(socket.status(), Status::Closed);
+    }
 }
