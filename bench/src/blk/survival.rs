@@ -73,11 +73,12 @@ struct User {
 }
 
 impl User {
-    /// Replaces the host. Returns the disk's connections until now, by the count of the image that answers next.
+    /// Replaces the host. Returns the connections that the disk has had once it is back, at least, by the count of the
+    /// image that answers next.
     fn update(&mut self, timeout: Duration) -> Result<u64> {
         let body = RequestBody::Update { is_dry_run: false, by: UpdateBy::Bundle };
         match self.host.lab.client()?.request_within(timeout, body)? {
-            // Each image counts from 0.
+            // Each image counts from 0, and goes on with the connection if nothing would have to be repeated.
             ReplyBody::Updated(_) => Ok(0),
             other => bail!("not the answer to an update: {other:?}"),
         }
@@ -88,10 +89,10 @@ impl User {
         let mut client = self.host.lab.client()?;
         let before = disk(&mut client)?.connections;
         client.request(RequestBody::VmReset { name: STORAGE.to_owned() })?;
-        Ok(before)
+        Ok(before + 1)
     }
 
-    /// Waits until the disk has a further connection, and has answered requests on it. Returns the guest's slowest
+    /// Waits until the disk has had so many connections, and has answered further requests. Returns the guest's slowest
     /// access meanwhile, in milliseconds.
     fn is_back(&mut self, connections: u64) -> Result<f64> {
         let mut client = self.host.lab.client()?;
@@ -104,7 +105,7 @@ impl User {
             ensure!(self.host.lab.elapsed() < self.limit, "the disk is not back: {disk:?}");
             sleep(POLL_INTERVAL);
         };
-        let answered_before = is_ready(&|disk| disk.is_connected && disk.connections > connections)?;
+        let answered_before = is_ready(&|disk| disk.is_connected && disk.connections >= connections)?;
         is_ready(&|disk| answered(disk) > answered_before)?;
         self.reports()
     }
