@@ -30,6 +30,7 @@ use crate::arch::{cpu, timer};
 use crate::guests::forwarding::{self, Run};
 use crate::guests::guest::Guest;
 use crate::guests::sockets::streams::{self, Sent, Stream};
+use crate::guests::sockets::succession;
 
 /// The device numbers of a guest's disks, in their order: physical functions and network devices are elsewhere.
 const DEVICES: [u8; bundle::limits::DISKS] = [17, 18, 19, 28];
@@ -105,7 +106,7 @@ pub fn close(disks: &[Disk]) {
         let mut figures = disk.stream.figures.lock();
         (figures.is_up, figures.in_flight) = (false, 0);
         drop(figures);
-        disk.stream.begin_turn();
+        succession::resume_all();
         let mut socket = disk.stream.socket.lock();
         socket.stream().reset();
         let _ = disk.stream.send(&mut socket);
@@ -116,6 +117,7 @@ impl Disk {
     fn turn(&self, (run, vcpu): (&dyn Run, usize), now_ns: u64) -> Option<u64> {
         // Another vCPU of this guest works: what it may have overlooked is there after it.
         let Some(mut turns) = self.turns.try_lock() else { return Some(now_ns) };
+        succession::resume_all();
         self.stream.begin_turn();
         let mut socket = self.stream.socket.lock();
         let (mut next_ns, mut news) = (None, None);

@@ -16,6 +16,7 @@ mod port;
 mod sending;
 pub mod services;
 pub mod streams;
+pub mod succession;
 
 use alloc::format;
 use alloc::string::String;

@@ -11,7 +11,7 @@ use vm::devices::pci::Endpoint;
 use vm::devices::virtio::{Chain, Fault, Io, Virtio};
 use vm::devices::vsock::{Key, Vsock};
 
-use super::{adopted, streams};
+use super::adopted;
 use crate::arch::guest_memory::GuestRam;
 use crate::guests::forwarding::{Run, work};
 
@@ -124,7 +124,7 @@ pub(super) fn with(port: &Port, mut act: impl FnMut(&mut Vsock, &mut Io<'_>, &Gu
     plugged.as_ref().is_some_and(|plugged| {
         let memory = plugged.run.machine().memory();
         if port.has_old_streams.load(Ordering::Relaxed) && port.has_old_streams.swap(false, Ordering::Relaxed) {
-            let is_gone = |key: &Key| !adopted::has_client(port.cid, key) && !streams::goes_on(port.cid, key);
+            let is_gone = |key: &Key| !adopted::has(port.cid, key);
             work(&*plugged.run, None, &plugged.device, &mut |vsock, io| vsock.reset_of_host(&is_gone, io));
         }
         work(&*plugged.run, None, &plugged.device, &mut |vsock, io| act(vsock, io, memory))

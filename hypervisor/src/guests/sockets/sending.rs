@@ -81,6 +81,7 @@ pub fn send(run: &dyn Run, vcpu: usize, socket: &Socket) -> Option<u64> {
 
 /// Resets connections to a guest that is gone, or has dropped its connections: its peers are notified.
 pub fn reset_peers(cid: u32) {
+    services::resume_all();
     for port in ports().filter(|port| port.cid != cid) {
         with(&port, |vsock, io, _| vsock.reset_all_of(cid, io));
     }

@@ -15,8 +15,8 @@ use vm::devices::virtio::Chain;
 use vm::devices::vsock::{Address, Operation, Packet, Progress, Received, Stream, StreamPhase};
 use wire::VSOCK_PORT;
 
-use super::adopted;
 use super::streams::{self, Sent};
+use super::{adopted, succession};
 use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::guests::control_keys::role_of;
 use crate::guests::forwarding::Run;
@@ -119,7 +119,7 @@ pub(super) fn reset_all_of(cid: u32) {
 /// Goes on with the streams of the image before, once: before anything comes from a guest.
 pub fn resume_all() {
     RESUMED.call_once(|| adopted::clients().iter().for_each(resume));
-    streams::resumed();
+    succession::resume_all();
 }
 
 fn resume(from: &ControlStream) {

@@ -6,8 +6,6 @@
 //! server's answers. A stream's lock is taken before the port's of the server's guest, and never while a device of that
 //! guest is locked.
 
-mod handed_over;
-
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +14,7 @@ use bundle::{DiskConfig, limits};
 use spin::Mutex;
 use vm::devices::blk::{Figures, Socket};
 use vm::devices::virtio::Chain;
-use vm::devices::vsock::{self, Address, HEADER_BYTES, Outgoing, Packet, Received};
+use vm::devices::vsock::{self, Address, HEADER_BYTES, Outgoing, Packet, Received, StreamPhase};
 use vm::memory::GuestMemory;
 
 use super::port::{find, with};
@@ -24,21 +22,22 @@ use crate::arch::cpu;
 use crate::guests::forwarding::Run;
 use crate::guests::slots::GUESTS;
 
-pub use self::handed_over::{count, hold, save};
-pub(super) use self::handed_over::{goes_on, resumed};
-
 /// Packets that one turn sends.
 const PACKETS: usize = 32;
 
 /// The streams of the guests' disks, by the guests' numbers.
-static STREAMS: [Mutex<Vec<Arc<Stream>>>; limits::GUESTS] = [const { Mutex::new(Vec::new()) }; limits::GUESTS];
+pub(super) static STREAMS: [Mutex<Vec<Arc<Stream>>>; limits::GUESTS] =
+    [const { Mutex::new(Vec::new()) }; limits::GUESTS];
 /// Streams that there can be: the number of each is its guest's and its disk's.
-const COUNT: u16 = (limits::GUESTS * limits::DISKS) as u16;
+pub(super) const COUNT: u16 = (limits::GUESTS * limits::DISKS) as u16;
+
+/// Packets of servers wait in their guests' queues: an update is about to go.
+static IS_HELD: AtomicBool = AtomicBool::new(false);
 
 /// The stream of a disk.
 pub struct Stream {
     /// The guest that has the disk.
-    guest: u32,
+    pub guest: u32,
     server: Address,
     /// The stream itself. The vCPU that works for the disk holds it for a bounded time.
     pub socket: Mutex<Socket>,
@@ -91,14 +90,13 @@ pub fn of(guest: u32) -> Vec<Arc<Stream>> {
 }
 
 /// The stream of this number.
-fn at(number: usize) -> Option<Arc<Stream>> {
+pub(super) fn at(number: usize) -> Option<Arc<Stream>> {
     STREAMS.get(number / limits::DISKS)?.lock().get(number % limits::DISKS).cloned()
 }
 
 impl Stream {
     /// The disk is about to work: it sees what has come until now.
     pub fn begin_turn(&self) {
-        resumed();
         self.has_news.store(false, Ordering::Release);
     }
 
@@ -107,8 +105,14 @@ impl Stream {
         send(socket.stream())
     }
 
+    /// Returns whether nothing is on its way, or the connection is none that could go on.
+    fn is_quiet(&self) -> bool {
+        let is_quiet = |stream: &vsock::Stream| stream.phase() != StreamPhase::Open || stream.progress().is_some();
+        self.socket.try_lock().is_some_and(|mut socket| is_quiet(socket.stream()))
+    }
+
     /// The disk's guest is to work for it.
-    fn wake(&self) {
+    pub(super) fn wake(&self) {
         if !self.has_news.swap(true, Ordering::AcqRel) {
             GUESTS.at(self.guest).into_iter().for_each(|guest| guest.poll_devices());
         }
@@ -122,7 +126,7 @@ pub(super) fn receive(run: &dyn Run, packet: &Packet, chain: &Chain) -> Received
     let Some(stream) = at(number).filter(|stream| stream.server == header.source) else {
         return Received::Refused;
     };
-    if handed_over::are_held() {
+    if IS_HELD.load(Ordering::Relaxed) {
         return Received::Part;
     }
     let Some(mut socket) = stream.socket.try_lock() else { return Received::Part };
@@ -181,9 +185,14 @@ pub(super) fn take_in(stream: &mut vsock::Stream, run: &dyn Run, packet: &Packet
 
 /// Resets all streams of a guest that is gone, or has dropped its connections.
 pub(super) fn reset_all_of(cid: u32) {
-    resumed();
     for stream in (0..usize::from(COUNT)).filter_map(at).filter(|stream| stream.server.cid == cid) {
         stream.socket.lock().stream().note_gone();
         stream.wake();
     }
+}
+
+/// Lets what servers send wait in their guests' queues, or no longer. Returns whether nothing is on its way any more.
+pub fn hold(is_held: bool) -> bool {
+    IS_HELD.store(is_held, Ordering::Relaxed);
+    !is_held || STREAMS.iter().all(|slot| slot.lock().iter().all(|stream| stream.is_quiet()))
 }

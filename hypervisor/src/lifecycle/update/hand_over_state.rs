@@ -21,7 +21,7 @@ use crate::arch::percpu::BOOT_CPU;
 use crate::guests::events;
 use crate::guests::pci::assignments;
 use crate::guests::slots::GUESTS;
-use crate::guests::sockets::{services, streams};
+use crate::guests::sockets::{services, succession};
 use crate::kernel::inherited::ChannelState;
 use crate::kernel::ledger::retired;
 
@@ -62,7 +62,7 @@ impl HandOverState {
     /// There is no memory.
     pub(super) fn add_streams(&mut self) -> Result<(), String> {
         let clients = services::lines().len() * size_of::<ControlStream>();
-        let disks = streams::count() * size_of::<DiskStream>();
+        let disks = succession::count() * size_of::<DiskStream>();
         for (kind, bytes) in [(BlockKind::ControlStreams, clients), (BlockKind::DiskStreams, disks)] {
             if bytes > 0 {
                 self.add(kind, HOST, BOOT_CPU, BOOT_CPU, bytes as u64)?;
@@ -116,7 +116,7 @@ impl HandOverState {
             let text = |error: BlockError| format!("the streams of disks: {error}");
             let mut block = BlockMut::<DiskStreams>::begin(bytes, HOST, version).map_err(text)?;
             let (head, tail) = block.parts().map_err(text)?;
-            let count = streams::save(tail);
+            let count = succession::save(tail);
             head.count = (count as u32).into();
             block.finish(count * size_of::<DiskStream>()).map_err(text)
         })
