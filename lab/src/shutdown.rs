@@ -3,7 +3,7 @@
 //! the cause (QEMU QMP reference, event `SHUTDOWN`).
 
 use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -27,12 +27,13 @@ pub(super) fn arguments(socket: &Path) -> [OsString; 4] {
 
 impl Cause {
     /// The cause that this monitor will report. It is there once the process has been waited for.
-    pub(super) fn listen(mut monitor: UnixStream, process: &mut Process) -> io::Result<Self> {
+    pub(super) fn listen(mut monitor: UnixStream, process: &mut Process) -> Self {
         let cause = Self::default();
         let noted = cause.clone();
-        monitor.write_all(BEGIN)?;
+        // An emulator that has ended already reports nothing more.
+        let _ = monitor.write_all(BEGIN);
         process.read_too(monitor, move |line| noted.note(&line.text));
-        Ok(cause)
+        cause
     }
 
     /// Reads a line of the monitor.

@@ -51,7 +51,7 @@ fn start_qemu(machine: &Machine, dir: &RunDir, sender: Sender<Happening>) -> Res
     monitor.set_nonblocking(true)?;
     let control = accept(|| control.accept(), &mut process)?;
     let monitor = accept(|| monitor.accept(), &mut process)?;
-    let cause = Cause::listen(monitor, &mut process)?;
+    let cause = Cause::listen(monitor, &mut process);
     Ok(Started { process, control, cause })
 }
 

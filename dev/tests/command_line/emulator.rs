@@ -38,10 +38,14 @@ struct Host {
 
 pub fn run() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
-    let socket =
-        arguments.iter().find_map(|argument| argument.strip_prefix("socket,id=control,path=")).expect("a path");
+    let connect = |prefix: &str| {
+        let socket = arguments.iter().find_map(|argument| argument.strip_prefix(prefix)).expect("a path");
+        UnixStream::connect(socket).expect("the lab listens")
+    };
     let behaviour = std::env::var(BEHAVIOUR).expect("a behaviour");
-    let wire = UnixStream::connect(socket).expect("the lab listens");
+    let wire = connect("socket,id=control,path=");
+    // It reports nothing on its monitor.
+    let _monitor = connect("socket,id=shutdown,path=");
     println!("a host with {behaviour:?}");
     if behaviour.contains("mute") {
         eprintln!("the emulator reports something");
