@@ -74,7 +74,7 @@ impl fmt::Display for Ending {
         match self {
             Self::Success => write!(f, "the host ended well"),
             Self::PoweredOff => write!(f, "the host powered off"),
-            Self::Reset => write!(f, "the machine was reset, as by a fault that the host's own handlers cannot take"),
+            Self::Reset => write!(f, "the machine was reset, as by a triple fault of the host"),
             Self::Failed => write!(f, "the host reports a failure; its last lines report which"),
             Self::Panicked => write!(f, "the host panicked; its last lines report where"),
             Self::Emulator { status, output } => write!(f, "the emulator failed with status {status}: {output}"),

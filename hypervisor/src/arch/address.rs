@@ -59,7 +59,7 @@ linker_symbols! {
     percpu_start => __percpu_start: "First byte of the per-CPU variables' initial values.";
     percpu_end => __percpu_end: "First byte after them.";
     percpu_boot => __percpu_boot: "First byte of the boot CPU's variables.";
-    boot_only_start => __bss_end: "First byte that nothing needs after the boot; the boot stack's end is the end.";
+    boot_only_start => __bss_end: "First byte of the part that only the boot needs; it ends with the boot stack.";
     boot_stack_start => boot_stack_bottom: "First byte of the boot stack.";
     boot_stack_end => boot_stack_top: "First byte after the boot stack.";
     data_start => __data_start: "First byte of the data.";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stacks: where they are, and whether an address is on one or under one. Only the boot stack is given back, with
-//! tables of the boot.
+//! Stacks: where they are, and whether an address is on one or under one. Only the boot stack is given back, together
+//! with the boot page tables that no other CPU needs.
 
 use core::arch::asm;
 use core::ops::Range;
