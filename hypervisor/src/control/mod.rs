@@ -54,6 +54,7 @@ use crate::arch::serial::{self, Uart};
 use crate::arch::timer;
 use crate::guests::assigned::{guest_resets, lines, stopping, under_way};
 use crate::guests::events::record;
+use crate::guests::sockets::streams;
 use crate::guests::{leases, pci};
 use crate::kernel::inherited::{self, ChannelState, ControlStreams};
 use crate::kernel::{iommu, ledger, outcome};
@@ -223,6 +224,8 @@ impl Control {
         }
         self.send();
         let is_quiet = self.hold_guests() && self.outgoing.lock().is_quiet() && self.decoder.is_between_frames();
+        // Last: meanwhile disks get no answers.
+        let is_quiet = streams::hold(is_quiet && self.updates.is_ready()) && is_quiet;
         if ready.is_none() && !self.is_departing() && self.updates.may_go(is_quiet) && !under_way::are_under_way() {
             self.open_blackout();
         }

@@ -12,7 +12,7 @@ use super::{Control, consoles};
 use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::arch::{cpu, timer};
 use crate::guests::console::RECHECK_US;
-use crate::guests::sockets::{services, streams};
+use crate::guests::sockets::services;
 use crate::kernel::console::log;
 
 /// Bytes that are taken from one client in a guest before others have their turn.
@@ -102,13 +102,11 @@ impl Control {
         outgoing.pump(&mut self.uart);
     }
 
-    /// While an update is ready: what clients in guests and servers of disks send waits, as soon as nothing is on its
-    /// way. Returns whether that holds for all of them.
+    /// While an update is ready: what clients in guests send waits, as soon as nothing is on its way. Returns whether
+    /// that holds for all of them.
     pub(super) fn hold_guests(&mut self) -> bool {
-        let is_ready = self.updates.is_ready();
-        let are_disks_quiet = streams::hold(is_ready);
-        if is_ready {
-            return self.lines.iter_mut().all(GuestLine::hold) && are_disks_quiet;
+        if self.updates.is_ready() {
+            return self.lines.iter_mut().all(GuestLine::hold);
         }
         self.lines.iter().for_each(GuestLine::release);
         true
