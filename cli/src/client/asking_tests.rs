@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRng;
-use seal::{Portable, Sha256};
+use seal::{Portable, Sha256, Unpacker};
 use wire::{
     Decoder, Event, EventKind, Frame, MAX_FRAME_BYTES, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response,
     Stream, Subscription, UploadKind, encode,
@@ -27,6 +27,7 @@ use crate::testing::host_info;
 struct Kept {
     file: Vec<u8>,
     expected: Vec<u8>,
+    unpacker: Unpacker,
     starts: u32,
 }
 
@@ -129,12 +130,16 @@ impl FakeHost {
                 }
                 ReplyBody::Received { next_offset: kept.file.len() as u64 }
             }
-            RequestBody::UploadPacked { offset, bytes, packed } => {
+            RequestBody::UploadPacked { offset, bytes, packed, begins } => {
                 if offset == kept.file.len() as u64 {
                     let end = kept.file.len() + bytes as usize;
                     let from = kept.file.len();
                     kept.file.resize(end, 0);
-                    assert_eq!(seal::inflate::inflate(&packed, &mut kept.file, from), Ok(end));
+                    let Kept { unpacker, file, .. } = &mut *kept;
+                    if begins {
+                        *unpacker = Unpacker::default();
+                    }
+                    assert_eq!(unpacker.unpack(&packed, &mut file[from..]), Ok(()));
                 }
                 ReplyBody::Received { next_offset: kept.file.len() as u64 }
             }

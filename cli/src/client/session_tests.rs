@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use seal::SecretKey;
+use seal::{SecretKey, Unpacker};
 use session::{Admitted, Guard, Key, Moment, Plain};
 use wire::{
     Decoder, Frame, MAX_FRAME_BYTES, Refusal, RefusalCode, ReplyBody, Request, RequestBody, Response, Role, UploadKind,
@@ -40,13 +40,20 @@ struct State {
     nonce: u8,
     carried_out: Vec<RequestBody>,
     file: Vec<u8>,
+    unpacker: Unpacker,
 }
 
 type Shared = Arc<Mutex<State>>;
 
 fn host(guard: Option<Guard>) -> (Client, Shared) {
     let (ours, theirs) = UnixStream::pair().expect("a pair");
-    let state = Arc::new(Mutex::new(State { guard, nonce: 0, carried_out: Vec::new(), file: Vec::new() }));
+    let state = Arc::new(Mutex::new(State {
+        guard,
+        nonce: 0,
+        carried_out: Vec::new(),
+        file: Vec::new(),
+        unpacker: Unpacker::default(),
+    }));
     let shared = state.clone();
     thread::spawn(move || serve(theirs, &shared));
     (Client::over(ours), state)
@@ -107,7 +114,7 @@ impl State {
             RequestBody::UploadPacked { bytes, packed, .. } => {
                 let from = self.file.len();
                 self.file.resize(from + *bytes as usize, 0);
-                assert_eq!(seal::inflate::inflate(packed, &mut self.file[1..], from - 1), Ok(self.file.len() - 1));
+                assert_eq!(self.unpacker.unpack(packed, &mut self.file[from..]), Ok(()));
                 ReplyBody::Received { next_offset: self.file.len() as u64 - 1 }
             }
             _ => ReplyBody::Done,

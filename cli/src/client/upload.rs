@@ -56,7 +56,7 @@ impl Client {
     /// Sends pieces from a place on until all have arrived or one is lost; returns how many bytes have arrived.
     fn send_from(&mut self, from: u64, file: &[u8], piece: usize, progress: &mut impl FnMut(u64)) -> Result<u64> {
         let (mut sent, mut there) = (from, from);
-        let mut packer = self.packs.then(|| Packer::new(file));
+        let mut packer = self.packs.then(|| Packer::new(file, from as usize, piece.min(MAX_PACKED_BYTES)));
         // The unanswered pieces, by number and end.
         let mut pending: VecDeque<(u32, u64)> = VecDeque::new();
         let timeout = self.patience(self.patience.piece, WINDOW * MAX_FRAME_BYTES);
@@ -90,12 +90,12 @@ impl Client {
     }
 }
 
-/// Returns the piece at `offset`, of at most so many bytes on the line, and its end: packed if there is a packer and
-/// that is less.
+/// Returns the piece at `offset`, of at most so many bytes on the line, and its end: packed if there is a packer.
 fn next_piece(file: &[u8], offset: u64, most: usize, packer: Option<&mut Packer<'_>>) -> (RequestBody, u64) {
-    let packed = packer.and_then(|packer| packer.piece(offset as usize, most.min(MAX_PACKED_BYTES)));
-    if let Some(packing::Piece { bytes, packed }) = packed {
-        return (RequestBody::UploadPacked { offset, bytes: bytes as u32, packed }, offset + bytes as u64);
+    if let Some(packer) = packer {
+        let packing::Piece { bytes, begins, packed } = packer.piece();
+        let end = offset + bytes as u64;
+        return (RequestBody::UploadPacked { offset, bytes: bytes as u32, packed, begins }, end);
     }
     let rest = &file[offset as usize..];
     let bytes = rest[..rest.len().min(most)].to_vec();

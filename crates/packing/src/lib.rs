@@ -1,101 +1,106 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packs pieces of a file for a slow line, as [`seal::inflate`] unpacks them: DEFLATE (RFC 1951) with a window of
-//! 64 KiB, each piece a stream of its own, with the file before it as its window. So a host unpacks a piece as soon as
-//! it has it, and goes on after a break with any piece.
-//!
-//! On a serial line a byte costs more time than thousands of instructions here. So the parse is an optimal one under
-//! the costs of the parse before it, a few times over, as in Zopfli. No crate does that with a window given beforehand.
+//! Packs pieces of a file for a slow line, as [`seal::Unpacker`] unpacks them: one LZMA2 stream, cut where a piece is
+//! full. So a host unpacks a piece as soon as it has it. After a break another stream begins where the host has got to.
 #![warn(missing_docs)]
 
-mod block;
-mod huffman;
-mod matches;
-mod parse;
 #[cfg(test)]
 mod tests;
-mod token;
 
-use block::Costs;
-use matches::{Finder, Match};
-use token::Token;
+use std::io::Write as _;
+use std::mem;
 
-/// Bytes that are tried at first, for each of the limit: code is packed to about half.
-const FIRST_SPAN: usize = 2;
-/// The most bytes of a piece: a host unpacks one between two turns of its guests.
+use lzma_rust2::{EncodeMode, Lzma2Options, Lzma2Writer, LzmaOptions, MfType};
+use seal::{Unpacker, WINDOW_BYTES};
+
+/// The most bytes that a piece unpacks to: a host does so between two turns of its guests.
 pub const MAX_SPAN_BYTES: usize = 64 << 10;
-/// The number of parses, each with the costs of the one before.
-const ROUNDS: usize = 4;
+/// The most bytes of a file in a chunk. A piece has bytes of as many chunks as unpack to no more than a span.
+const MAX_CHUNK_BYTES: usize = MAX_SPAN_BYTES / 2;
+
+/// The least limit: every piece has at least one byte of the file.
+pub const MIN_PIECE_BYTES: usize = 64;
 
 /// A packed piece of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Its length, unpacked.
     pub bytes: usize,
-    /// The DEFLATE stream.
+    /// It begins a stream.
+    pub begins: bool,
+    /// Its part of the stream.
     pub packed: Vec<u8>,
 }
 
 /// Packs the pieces of a file, one after the other.
-#[derive(Debug)]
 pub struct Packer<'f> {
     file: &'f [u8],
-    finder: Finder,
+    /// The most bytes of a packed piece.
+    limit: usize,
+    writer: Lzma2Writer<Vec<u8>>,
+    /// The place behind the last chunk.
+    packed: usize,
+    chunk: Chunk,
+    /// What a host makes of the pieces.
+    host: Unpacker,
+    /// The next piece is the first one.
+    begins: bool,
+}
+
+/// What is left of a chunk.
+#[derive(Default)]
+struct Chunk {
+    rest: Vec<u8>,
+    /// Bytes of the file in the whole of it.
+    span: usize,
 }
 
 impl<'f> Packer<'f> {
-    /// A packer at the beginning of a file.
-    pub fn new(file: &'f [u8]) -> Self {
-        Self { file, finder: Finder::new() }
+    /// A packer of what is behind the first `at` bytes of a file, for pieces of at most `limit` packed bytes:
+    /// [`MIN_PIECE_BYTES`] or more.
+    pub fn new(file: &'f [u8], at: usize, limit: usize) -> Self {
+        let (writer, host) = (Lzma2Writer::new(Vec::new(), options()), Unpacker::default());
+        let limit = limit.max(MIN_PIECE_BYTES);
+        Self { file, limit, writer, packed: at, chunk: Chunk::default(), host, begins: true }
     }
 
-    /// Packs as much of the file from `at` on as `limit` packed bytes hold. `None` where that is no more than the bytes
-    /// as they are. A piece that does not begin where the one before has ended takes longer.
-    pub fn piece(&mut self, at: usize, limit: usize) -> Option<Piece> {
-        let left = (self.file.len() - at).min(MAX_SPAN_BYTES);
-        let mut span = (FIRST_SPAN * limit).min(left);
-        loop {
-            let piece = self.pack(at, span, limit)?;
-            if piece.bytes < span || span == left {
-                return Some(piece).filter(|piece| piece.packed.len() < piece.bytes);
-            }
-            span = (span + span / 2).min(left);
-        }
+    /// Packs as much of the file as the limit permits; nothing behind its end.
+    pub fn piece(&mut self) -> Piece {
+        let (packed, mut place) = (self.next_bytes(), [0; MAX_SPAN_BYTES]);
+        let bytes = self.host.unpack_some(&packed, &mut place).expect("what was packed can be unpacked");
+        Piece { bytes, begins: mem::take(&mut self.begins), packed }
     }
 
-    /// Packs a span, or the beginning of it that fits.
-    fn pack(&mut self, at: usize, span: usize, limit: usize) -> Option<Piece> {
-        let matches: Vec<&[Match]> = self.finder.matches(self.file, at..at + span).collect();
-        let (mut costs, mut best) = (Costs::default(), None::<Piece>);
-        for _ in 0..ROUNDS {
-            let tokens = parse::cheapest(&self.file[at..at + span], &matches, &costs);
-            let (count, packed) = longest_that_fits(&tokens, limit)?;
-            let length = tokens[..count].iter().map(|token| usize::from(token.length)).sum();
-            costs = Costs::of(&tokens[..count]);
-            let is_better = best.as_ref().is_none_or(|best| (length, best.packed.len()) > (best.bytes, packed.len()));
-            if is_better {
-                best = Some(Piece { bytes: length, packed });
+    /// Returns the stream's next bytes, as many as are one piece.
+    fn next_bytes(&mut self) -> Vec<u8> {
+        let (mut bytes, mut span) = (Vec::new(), 0);
+        while bytes.len() < self.limit {
+            if self.chunk.rest.is_empty() {
+                self.pack_chunk();
             }
+            span += self.chunk.span;
+            if self.chunk.rest.is_empty() || span > MAX_SPAN_BYTES {
+                break;
+            }
+            let count = self.chunk.rest.len().min(self.limit - bytes.len());
+            bytes.extend(self.chunk.rest.drain(..count));
         }
-        best
+        bytes
+    }
+
+    /// Packs the next bytes of the file, if there are more.
+    fn pack_chunk(&mut self) {
+        let content = &self.file[self.packed..self.file.len().min(self.packed + MAX_CHUNK_BYTES)];
+        let written = self.writer.write_all(content).and_then(|()| self.writer.flush());
+        written.expect("a vector takes all bytes");
+        self.packed += content.len();
+        self.chunk = Chunk { rest: mem::take(self.writer.inner_mut()), span: content.len() };
     }
 }
 
-/// Returns how many tokens from the first one on fit, and their block. Between a number that fits and one that does not
-/// the next is tried where it fits exactly if all tokens are alike.
-fn longest_that_fits(tokens: &[Token], limit: usize) -> Option<(usize, Vec<u8>)> {
-    let mut best = (0, block::write(&[]));
-    let (mut over, mut over_bytes) = (tokens.len() + 1, None);
-    let mut count = tokens.len();
-    while best.0 + 1 < over && best.1.len() < limit {
-        let block = block::write(&tokens[..count]);
-        if block.len() <= limit {
-            best = (count, block);
-        } else {
-            (over, over_bytes) = (count, Some(block.len()));
-        }
-        let Some(over_bytes) = over_bytes else { break };
-        let room = (limit - best.1.len()) * (over - best.0) / (over_bytes - best.1.len());
-        count = best.0 + room.clamp(1, (over - best.0).saturating_sub(1).max(1));
-    }
-    (best.0 > 0).then_some(best)
+/// What packs images best.
+fn options() -> Lzma2Options {
+    let (lc, lp, pb) = (4, 0, 0);
+    let nice = LzmaOptions::NICE_LEN_MAX;
+    let lzma_options = LzmaOptions::new(WINDOW_BYTES, lc, lp, pb, EncodeMode::Normal, nice, MfType::Bt4, 0);
+    Lzma2Options { lzma_options, chunk_size: None }
 }

@@ -8,9 +8,9 @@
 
 use core::fmt;
 
-use crate::inflate::inflate;
 use crate::layout::SEAL_BYTES;
 use crate::sha256::{Compress, Digest, Sha256};
+use crate::unpack::Unpacker;
 
 /// A sender's statement about a file before it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,16 +24,31 @@ pub struct Announced<Kind> {
 }
 
 /// A file that is arriving, or has arrived.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Arrival<E, Kind> {
     announced: Announced<Kind>,
     /// The digest of the bytes that have arrived.
     hash: Option<Sha256<E>>,
+    /// What unpacks it, once a packed piece has come.
+    unpacker: Option<Unpacker>,
     /// The digest of all but the last [`SEAL_BYTES`], once that has arrived.
     content: Option<Digest>,
     /// Time of the last piece, in the caller's unit of time.
     touched: u64,
     patience: u64,
+}
+
+/// A piece that is packed, as [`Unpacker`] unpacks it.
+#[derive(Clone, Copy, Debug)]
+pub struct Packed<'a> {
+    /// Its place in the file.
+    pub offset: u64,
+    /// Its length, unpacked.
+    pub bytes: u64,
+    /// It begins a stream; else it goes on with that of the packed piece before.
+    pub begins: bool,
+    /// Its part of the stream.
+    pub packed: &'a [u8],
 }
 
 /// The reason why a file cannot be used.
@@ -43,7 +58,7 @@ pub enum ArrivalError {
     TooLong,
     /// All of it has come, and it is not what was announced.
     Damaged,
-    /// A packed piece does not unpack to what it states.
+    /// A packed piece does not unpack to what it states, or there is no memory for the window of its stream.
     Corrupt,
 }
 
@@ -52,7 +67,9 @@ impl fmt::Display for ArrivalError {
         f.write_str(match self {
             Self::TooLong => "the file goes on behind the end that was announced",
             Self::Damaged => "the file that has arrived is not the one that was announced: its SHA-256 is another",
-            Self::Corrupt => "a packed piece does not unpack to the length that it states",
+            Self::Corrupt => {
+                "a packed piece does not unpack to the length that it states, or there is no memory to unpack it"
+            }
         })
     }
 }
@@ -63,7 +80,7 @@ impl<E: Compress + Clone, Kind: Copy + PartialEq> Arrival<E, Kind> {
     /// Begins a file of which nothing has arrived. Once no piece has come for as long as `patience`, it counts as
     /// abandoned.
     pub fn new(engine: E, announced: Announced<Kind>, now: u64, patience: u64) -> Self {
-        Self { announced, hash: Some(Sha256::new(engine)), content: None, touched: now, patience }
+        Self { announced, hash: Some(Sha256::new(engine)), unpacker: None, content: None, touched: now, patience }
     }
 
     /// Returns the sender's statement about it.
@@ -113,25 +130,21 @@ impl<E: Compress + Clone, Kind: Copy + PartialEq> Arrival<E, Kind> {
         }
     }
 
-    /// Takes a piece of `bytes` that is [packed](crate::inflate), with the file before it as its window.
+    /// Takes a packed piece as [`Arrival::take`] does.
     ///
     /// # Errors
-    /// [`ArrivalError`], also if it does not unpack to `bytes` bytes.
-    pub fn take_packed(
-        &mut self,
-        offset: u64,
-        bytes: u64,
-        packed: &[u8],
-        memory: &mut [u8],
-        now: u64,
-    ) -> Result<u64, ArrivalError> {
-        match self.next_piece(offset, bytes, memory, now)? {
+    /// [`ArrivalError`], also if it does not unpack to the length that it states.
+    pub fn take_packed(&mut self, piece: Packed<'_>, memory: &mut [u8], now: u64) -> Result<u64, ArrivalError> {
+        match self.next_piece(piece.offset, piece.bytes, memory, now)? {
             None => Ok(self.next_offset()),
             Some((known, next)) => {
-                if inflate(packed, known, next) != Ok(known.len()) {
-                    return Err(ArrivalError::Corrupt);
+                let place = known.get_mut(next..).ok_or(ArrivalError::TooLong)?;
+                if piece.begins {
+                    self.unpacker = None;
                 }
-                self.note(known.get(next..).ok_or(ArrivalError::TooLong)?, next as u64)
+                let unpacker = self.unpacker.get_or_insert_default();
+                unpacker.unpack(piece.packed, place).map_err(|_| ArrivalError::Corrupt)?;
+                self.note(place, next as u64)
             }
         }
     }
@@ -176,6 +189,7 @@ impl<E: Compress + Clone, Kind: Copy + PartialEq> Arrival<E, Kind> {
     }
 
     fn finish(&mut self) -> Result<(), ArrivalError> {
+        self.unpacker = None;
         let digest = self.hash.take().map(Sha256::finish);
         if digest == Some(self.announced.digest) { Ok(()) } else { Err(ArrivalError::Damaged) }
     }

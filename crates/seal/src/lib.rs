@@ -30,15 +30,15 @@ mod check;
 mod error;
 mod floor;
 mod hexadecimal;
-pub mod inflate;
 mod key;
 mod key_error;
 mod layout;
 mod policy;
 mod sha256;
+mod unpack;
 mod version;
 
-pub use arrival::{Announced, Arrival, ArrivalError};
+pub use arrival::{Announced, Arrival, ArrivalError, Packed};
 pub use check::{Check, Origin, Trust, judge_bundle};
 pub use error::SealError;
 pub use floor::{Downgrade, Floor};
@@ -47,6 +47,7 @@ pub use key_error::KeyError;
 pub use layout::{SEAL_BYTES, Seal, SealedKind};
 pub use policy::{UnknownPolicy, Verify};
 pub use sha256::{BLOCK_BYTES, Block, Compress, Digest, Portable, Sha256};
+pub use unpack::{Corrupt, Unpacker, WINDOW_BYTES};
 pub use version::SEAL_VERSION;
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ mod arrivals;
 mod bundles;
 mod digests;
 mod floors;
-mod inflations;
 mod keys;
 mod seals;
+mod unpacking;
 
 use std::vec::Vec;
 

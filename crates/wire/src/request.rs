@@ -236,8 +236,8 @@ pub enum RequestBody {
         /// Take it from a guest that runs without asking that.
         is_forced: bool,
     },
-    /// A piece as in [`RequestBody::UploadData`], packed as `seal::inflate` unpacks it, with the file before the piece
-    /// as its window.
+    /// A piece as in [`RequestBody::UploadData`], packed: a part of an LZMA2 stream with a window of 256 KiB that the
+    /// pieces before have begun, or that begins with it.
     UploadPacked {
         /// Offset of the piece in the file, in bytes.
         offset: u64,
@@ -246,6 +246,8 @@ pub enum RequestBody {
         /// At most [`crate::MAX_PACKED_BYTES`].
         #[serde(with = "serde_bytes")]
         packed: Vec<u8>,
+        /// It begins a stream.
+        begins: bool,
     },
     /// The ports of the networks between guests. Answered by [`crate::ReplyBody::NetPorts`].
     NetList {

@@ -4,7 +4,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use seal::Announced;
+use seal::{Announced, Packed};
 use uart::Interrupts;
 use wire::{EventKind, Refusal, RefusalCode, ReplyBody, RequestBody, UpdateBy};
 
@@ -98,7 +98,9 @@ impl Control {
                 self.images.begin_upload(Announced { kind, bytes, digest })
             }
             RequestBody::UploadData { offset, bytes } => self.images.take(offset, &bytes),
-            RequestBody::UploadPacked { offset, bytes, packed } => self.images.take_packed(offset, bytes, &packed),
+            RequestBody::UploadPacked { offset, bytes, packed, begins } => {
+                self.images.take_packed(Packed { offset, bytes: bytes.into(), begins, packed: &packed })
+            }
             RequestBody::UploadDrop => Ok(self.images.drop_upload()),
             RequestBody::PermitDowngrade => self.images.permit_downgrade(),
             RequestBody::ProfileBegin { by, hz } => self.profiles.begin(by, hz),

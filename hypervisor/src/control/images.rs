@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 
 use handover::layout::Reason;
-use seal::Announced;
+use seal::{Announced, Packed};
 use wire::{Refusal, RefusalCode, ReplyBody, UpdateBy, UploadKind};
 
 use super::guest_lines::Asked;
@@ -102,8 +102,8 @@ impl ImageOrders {
     }
 
     /// A piece of the file, packed.
-    pub fn take_packed(&mut self, offset: u64, bytes: u32, packed: &[u8]) -> Result<ReplyBody, Refusal> {
-        self.take_by(|upload| upload.take_packed(offset, bytes, packed))
+    pub fn take_packed(&mut self, piece: Packed<'_>) -> Result<ReplyBody, Refusal> {
+        self.take_by(|upload| upload.take_packed(piece))
     }
 
     fn take_by(&mut self, take: impl FnOnce(&mut Upload) -> Result<u64, Refusal>) -> Result<ReplyBody, Refusal> {

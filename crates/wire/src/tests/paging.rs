@@ -27,7 +27,7 @@ fn any_number_of_machines_comes_through_in_pages() {
 fn the_longest_piece_of_a_file_fits() {
     for byte in [0, 0xff] {
         let packed = std::vec![byte; crate::MAX_PACKED_BYTES];
-        let body = RequestBody::UploadPacked { offset: u64::MAX, bytes: u32::MAX, packed };
+        let body = RequestBody::UploadPacked { offset: u64::MAX, bytes: u32::MAX, packed, begins: true };
         encoded(&Frame::Request(Request { id: u32::MAX, body }));
         let body = RequestBody::UploadData { offset: u64::MAX, bytes: std::vec![byte; MAX_UPLOAD_BYTES] };
         encoded(&Frame::Request(Request { id: u32::MAX, body }));

@@ -115,7 +115,7 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::Iommus,
         RequestBody::PciAssign { function: "0000:01:00.0".to_string(), guest: debian(), without_reset: true },
         RequestBody::PciRelease { function: "8086:10d3#2".to_string(), guest: Some(debian()), is_forced: true },
-        RequestBody::UploadPacked { offset: 8064, bytes: 9000, packed: vec![3, 0] },
+        RequestBody::UploadPacked { offset: 8064, bytes: 9000, packed: vec![3, 0], begins: true },
         RequestBody::NetList { from_index: 2 },
         RequestBody::UpdateUnlessConfirmed { is_dry_run: false, by: UpdateBy::Upload, seconds: 300 },
         RequestBody::Confirm,

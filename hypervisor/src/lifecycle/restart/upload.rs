@@ -8,7 +8,7 @@ use alloc::string::{String, ToString};
 
 use bundle::{Bundle, Crc32, FileRecord};
 use handover::Image;
-use seal::{Announced, Arrival, ArrivalError, Origin};
+use seal::{Announced, Arrival, ArrivalError, Origin, Packed};
 use units::{ByteSize, PageSize, PhysRange};
 use wire::{MAX_UNPACKED_BYTES, Refusal, RefusalCode, UploadKind};
 
@@ -77,17 +77,17 @@ impl Upload {
         self.note_piece(before, taken)
     }
 
-    /// Takes a packed piece; `bytes` is its unpacked length.
+    /// Takes a packed piece, if it is the next one; returns where to go on.
     ///
     /// # Errors
     /// The file differs from the announcement, or the piece is longer than a turn of the guests may wait for.
-    pub fn take_packed(&mut self, offset: u64, bytes: u32, packed: &[u8]) -> Result<u64, Refusal> {
-        if bytes > MAX_UNPACKED_BYTES {
-            let reason = format!("a packed piece of {bytes} bytes is too long");
+    pub fn take_packed(&mut self, piece: Packed<'_>) -> Result<u64, Refusal> {
+        if piece.bytes > MAX_UNPACKED_BYTES.into() {
+            let reason = format!("a packed piece of {} bytes is too long", piece.bytes);
             return Err(refusal(RefusalCode::Invalid, reason, "send smaller pieces"));
         }
         let before = self.arrival.next_offset();
-        let taken = self.arrival.take_packed(offset, bytes.into(), packed, self.frames.bytes_mut(), cpu::tsc());
+        let taken = self.arrival.take_packed(piece, self.frames.bytes_mut(), cpu::tsc());
         self.note_piece(before, taken)
     }
 
