@@ -12,16 +12,18 @@
 //!
 //! So types grow at their end. A reader passes over fields that it does not know, and gives those that it misses their
 //! default (`#[serde(default)]`). A variant that it does not know is [`Error::Unknown`], or the variant `Unknown` of
-//! types that have one.
+//! types that have one. A variant `encoded` is written as the value whose bytes ([`Raw`]) it has.
 #![no_std]
 #![warn(missing_docs)]
 
 extern crate alloc;
 
 mod deserializer;
+mod raw;
 mod reader;
 mod variant;
 mod write;
 
+pub use raw::Raw;
 pub use reader::{Error, Reader, read};
 pub use write::{Full, Sink, Writer, append};

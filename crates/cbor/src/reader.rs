@@ -7,6 +7,8 @@ use minicbor::data::Type;
 use minicbor::{Decoder, decode};
 use serde::de::{self, DeserializeOwned, DeserializeSeed, SeqAccess, Visitor};
 
+use super::raw::Raw;
+
 /// The reason why bytes are no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
@@ -65,6 +67,24 @@ impl<'b> Reader<'b> {
         Ok(self.0.u32()?)
     }
 
+    /// Reads a number.
+    ///
+    /// # Errors
+    /// There is none, or a larger one.
+    pub fn u64(&mut self) -> Result<u64, Error> {
+        Ok(self.0.u64()?)
+    }
+
+    /// Reads a value of whatever type.
+    ///
+    /// # Errors
+    /// There is none, or part of one.
+    pub fn raw(&mut self) -> Result<Raw, Error> {
+        let start = self.0.position();
+        self.skip(1)?;
+        Ok(Raw(self.0.input().get(start..self.0.position()).ok_or(Error::Malformed)?.to_vec()))
+    }
+
     /// Returns whether a list is next.
     pub fn is_at_array(&self) -> bool {
         self.0.datatype().is_ok_and(|kind| kind == Type::Array)
@@ -89,9 +109,12 @@ impl<'b> Reader<'b> {
     }
 
     /// Passes over so many values.
+    ///
+    /// # Errors
+    /// There are fewer.
     // Once in the image, as the other parts that do not depend on a type.
     #[inline(never)]
-    pub(super) fn skip(&mut self, values: u64) -> Result<(), Error> {
+    pub fn skip(&mut self, values: u64) -> Result<(), Error> {
         (0..values).try_for_each(|_| self.0.skip())?;
         Ok(())
     }

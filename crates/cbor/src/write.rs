@@ -8,6 +8,8 @@ use minicbor::Encoder;
 use minicbor::encode::{self, Write};
 use serde::ser::{self, Serialize};
 
+use super::raw::ENCODED;
+
 /// There is no room for the value, or it is of a kind that has no encoding here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
@@ -65,21 +67,25 @@ impl Write for Out<'_> {
 }
 
 /// Writes values to a sink.
-pub struct Writer<'s>(Encoder<Out<'s>>);
+pub struct Writer<'s> {
+    encoder: Encoder<Out<'s>>,
+    /// The next bytes are an encoded value.
+    is_raw: bool,
+}
 
 impl<'s> Writer<'s> {
     /// A writer to this sink.
     pub fn new(sink: &'s mut dyn Sink) -> Self {
-        Self(Encoder::new(Out(sink)))
+        Self { encoder: Encoder::new(Out(sink)), is_raw: false }
     }
 
     fn array(&mut self, length: usize) -> Result<&mut Self, Full> {
-        self.0.array(length as u64)?;
+        self.encoder.array(length as u64)?;
         Ok(self)
     }
 
     fn variant(&mut self, number: u32) -> Result<&mut Self, Full> {
-        self.0.array(2)?.u32(number)?;
+        self.encoder.array(2)?.u32(number)?;
         Ok(self)
     }
 }
@@ -107,11 +113,11 @@ impl ser::Serializer for &mut Writer<'_> {
     type SerializeStructVariant = Self;
 
     fn serialize_bool(self, value: bool) -> Done {
-        Ok(self.0.bool(value).map(drop)?)
+        Ok(self.encoder.bool(value).map(drop)?)
     }
 
     fn serialize_i64(self, value: i64) -> Done {
-        Ok(self.0.i64(value).map(drop)?)
+        Ok(self.encoder.i64(value).map(drop)?)
     }
 
     widened!(
@@ -124,7 +130,7 @@ impl ser::Serializer for &mut Writer<'_> {
     );
 
     fn serialize_u64(self, value: u64) -> Done {
-        Ok(self.0.u64(value).map(drop)?)
+        Ok(self.encoder.u64(value).map(drop)?)
     }
 
     fn serialize_f32(self, _: f32) -> Done {
@@ -140,15 +146,18 @@ impl ser::Serializer for &mut Writer<'_> {
     }
 
     fn serialize_str(self, value: &str) -> Done {
-        Ok(self.0.str(value).map(drop)?)
+        Ok(self.encoder.str(value).map(drop)?)
     }
 
     fn serialize_bytes(self, value: &[u8]) -> Done {
-        Ok(self.0.bytes(value).map(drop)?)
+        if core::mem::take(&mut self.is_raw) {
+            return self.encoder.writer_mut().write_all(value);
+        }
+        Ok(self.encoder.bytes(value).map(drop)?)
     }
 
     fn serialize_none(self) -> Done {
-        Ok(self.0.null().map(drop)?)
+        Ok(self.encoder.null().map(drop)?)
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Done {
@@ -175,9 +184,13 @@ impl ser::Serializer for &mut Writer<'_> {
         self,
         _: &'static str,
         number: u32,
-        _: &'static str,
+        name: &'static str,
         value: &T,
     ) -> Done {
+        self.is_raw = name == ENCODED;
+        if self.is_raw {
+            return value.serialize(self);
+        }
         value.serialize(self.variant(number)?)
     }
 

@@ -4,15 +4,15 @@
 //! Each event is kept twice: as it is sent, and as it is handed over. So a hand-over, for which guests wait, copies
 //! bytes and encodes nothing.
 //!
-//! In the bytes, an event is its length (two bytes, little endian) and its [encoding](crate::format). An event that a
-//! reader does not know is one of the kind [`EventKind::Unknown`].
+//! In the bytes, an event is its length (two bytes, little endian) and its [encoding](crate::format). Its kind is not
+//! read, only sent ([`EventKind::Encoded`]): so kinds that only another release knows are not lost.
 
 use alloc::collections::VecDeque;
 
 use serde::Serialize as _;
 
 use crate::{Event, EventKind};
-use cbor::{Full, Sink, Writer};
+use cbor::{Error, Full, Reader, Sink, Writer};
 
 /// Events that are kept.
 pub const KEPT_EVENTS: usize = 256;
@@ -21,6 +21,8 @@ pub const HISTORY_BYTES: usize = 16 * 1024;
 /// Bytes of the longest event that is handed over: a name and a reason, with room to spare.
 const MAX_EVENT_BYTES: usize = 512;
 const LENGTH_BYTES: usize = 2;
+/// Fields of an event.
+const FIELDS: u64 = 3;
 
 /// The newest events.
 #[derive(Debug)]
@@ -117,8 +119,18 @@ impl Iterator for Events<'_> {
         let (length, rest) = self.0.split_first_chunk::<LENGTH_BYTES>()?;
         let (bytes, rest) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
         self.0 = rest;
-        Some(cbor::read(bytes).ok())
+        Some(event(bytes).ok())
     }
+}
+
+/// Reads an event, and passes over what a newer release may have behind it.
+fn event(bytes: &[u8]) -> Result<Event, Error> {
+    let mut reader = Reader::new(bytes);
+    let more = reader.array()?.checked_sub(FIELDS).ok_or(Error::Malformed)?;
+    let (sequence, time_ns) = (reader.u64()?, reader.u64()?);
+    let kind = EventKind::Encoded(reader.raw()?);
+    reader.skip(more)?;
+    if reader.is_at_end() { Ok(Event { sequence, time_ns, kind }) } else { Err(Error::Malformed) }
 }
 
 /// An event's bytes, of which there are few.

@@ -169,6 +169,9 @@ pub enum EventKind {
     VmDeleted { name: String },
     /// Settings of the machine have changed.
     VmChanged { name: String },
+    /// Any of these, as an image before has encoded it: nothing reads it here. The last one, since it has no number.
+    #[serde(skip_deserializing)]
+    Encoded(cbor::Raw),
 }
 
 impl fmt::Display for EventKind {
@@ -188,6 +191,7 @@ impl fmt::Display for EventKind {
             Self::KeyRevoked { key, by: Some(by) } => write!(f, "control key {key} was revoked by {by}"),
             Self::KeyRevoked { key, by: None } => write!(f, "control key {key} was revoked"),
             Self::Unknown => write!(f, "an event that a newer release knows"),
+            Self::Encoded(_) => write!(f, "an event of an image before"),
             Self::ImageReplaced { old, new, signer } => {
                 write!(f, "image {old} was replaced by {new}")?;
                 signer.as_ref().map_or(Ok(()), |signer| write!(f, ", signed by {signer}"))

@@ -185,7 +185,7 @@ pub fn kind(event: &EventKind) -> &'static str {
         EventKind::UpdateStays { .. } => "update-stays",
         EventKind::RequestDenied { .. } => "request-denied",
         EventKind::KeyRevoked { .. } => "key-revoked",
-        EventKind::Unknown => "unknown",
+        EventKind::Unknown | EventKind::Encoded(_) => "unknown",
         EventKind::VmCreated { .. } => "vm-created",
         EventKind::VmDeleted { .. } => "vm-deleted",
         EventKind::VmChanged { .. } => "vm-changed",
