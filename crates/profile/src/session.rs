@@ -31,6 +31,11 @@ impl Session {
         Self { by, heard_ns: now_ns }
     }
 
+    /// Returns whether it is this client's.
+    pub fn is_of(&self, by: u32) -> bool {
+        self.by == by
+    }
+
     /// Notes that `by` asks for samples. Returns `false` if the profile is another client's.
     pub fn hear(&mut self, by: u32, now_ns: u64) -> bool {
         let is_mine = self.by == by;

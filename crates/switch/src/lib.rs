@@ -21,6 +21,8 @@
 //!   learned per VLAN.
 //! - **Isolated ports** exchange frames with ports that are not isolated only.
 //!
+//! A [`Capture`] keeps frames for a client that wants to see them.
+//!
 //! [`Mitigation`] decides when a sender's driver is asked for notifications.
 //!
 //! The format of frames: IEEE 802.3-2018, section 3; tags: IEEE 802.1Q-2018, section 9.6; addresses that bridges do not
@@ -33,6 +35,7 @@ extern crate std;
 
 extern crate alloc;
 
+mod capture;
 mod counters;
 mod header;
 mod learned;
@@ -42,6 +45,7 @@ mod network;
 mod port;
 mod ports;
 
+pub use capture::{CAPTURE_BYTES, Capture, Captured, MAX_SNAP_BYTES, Seen};
 pub use counters::{Counters, Figures, Reason};
 pub use header::{HEADER_BYTES, Header, MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES, TAG_BYTES, Tag};
 pub use learned::{AGE_NS, STATIONS};

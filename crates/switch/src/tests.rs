@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use crate::*;
 
+mod captures;
 mod mitigation;
 mod model;
 

@@ -67,12 +67,13 @@ pub use frame::{
 };
 pub use quota::Quota;
 pub use reply::{
-    ApicMode, ConsoleOutput, CpuInfo, CpuPerf, CpuState, CpuVcpu, DescriptorTable, DiskInfo, DiskTransfers, ExitCount,
-    ExitKind, FileInfo, GuestTicks, HostInfo, IommuKind, IommuUnit, MAX_MEMORY_BYTES, MAX_PROFILE_WORDS,
-    MAX_UPDATE_STEPS, MemoryRange, NetDrops, NetFrames, NetPort, PciCost, PciFunction, PciPolicy, PciProgress,
-    PciRange, PciSurvey, PciVirtualFunctions, PerfCounter, PerfEvent, PerfState, ProfilePage, Refusal, RefusalCode,
-    ReplyBody, Response, RestartReport, SegmentRegister, TimelinePage, TimelinePlace, TimelinePoint, UpdateReport,
-    UpdateSteps, VcpuPerf, VcpuRegisters, Verify, Virtualization, VmInfo, VmState, Vulnerability,
+    ApicMode, CAPTURED_HEAD_BYTES, CapturePage, CapturedFrame, ConsoleOutput, CpuInfo, CpuPerf, CpuState, CpuVcpu,
+    DescriptorTable, DiskInfo, DiskTransfers, ExitCount, ExitKind, FileInfo, GuestTicks, HostInfo, IommuKind,
+    IommuUnit, MAX_CAPTURED_BYTES, MAX_MEMORY_BYTES, MAX_PROFILE_WORDS, MAX_UPDATE_STEPS, MemoryRange, NetDrops,
+    NetFrames, NetPort, PciCost, PciFunction, PciPolicy, PciProgress, PciRange, PciSurvey, PciVirtualFunctions,
+    PerfCounter, PerfEvent, PerfState, ProfilePage, Refusal, RefusalCode, ReplyBody, Response, RestartReport,
+    SegmentRegister, TimelinePage, TimelinePlace, TimelinePoint, UpdateReport, UpdateSteps, VcpuPerf, VcpuRegisters,
+    Verify, Virtualization, VmInfo, VmState, Vulnerability,
 };
 pub use request::{Request, RequestBody, Subscription, UpdateBy, UploadKind, VmSettings};
 pub use role::{Right, Role};

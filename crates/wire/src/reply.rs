@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Challenge, ControlKey, Event, LogRecord};
 
+mod capture;
 mod cpu;
 mod disk;
 mod dump;
@@ -22,6 +23,7 @@ mod profile;
 mod timeline;
 mod update;
 
+pub use capture::{CAPTURED_HEAD_BYTES, CapturePage, CapturedFrame, MAX_CAPTURED_BYTES};
 pub use cpu::{CpuInfo, CpuState, CpuVcpu};
 pub use disk::{DiskInfo, DiskTransfers};
 pub use dump::{DescriptorTable, MAX_MEMORY_BYTES, MemoryRange, SegmentRegister, VcpuRegisters};
@@ -205,6 +207,8 @@ pub enum ReplyBody {
         /// First index of the next page; `None` after the last one.
         next_index: Option<u32>,
     },
+    /// To [`crate::RequestBody::CaptureBegin`] and [`crate::RequestBody::CaptureRead`].
+    Capture(CapturePage),
 }
 
 /// The reason why a request was not carried out; nothing has changed.

@@ -331,4 +331,24 @@ pub enum RequestBody {
         /// The first one requested, guest by guest.
         from_index: u32,
     },
+    /// Begin to capture frames of a network between guests; there is one capture at a time. Answered by
+    /// [`crate::ReplyBody::Capture`]. One that no client asks for for five seconds ends, and so does one of an image
+    /// that is to be replaced.
+    CaptureBegin {
+        /// The client that takes it: a number of the sender's choice.
+        by: u32,
+        /// Name of the network.
+        network: String,
+        /// Name of the guest whose frames are captured, sent and received; `None`: all of the network.
+        guest: Option<String>,
+        /// The most bytes of a frame that are kept; larger than the host's limit: that.
+        snap_bytes: u32,
+    },
+    /// Frames that have been captured. Answered by [`crate::ReplyBody::Capture`].
+    CaptureRead {
+        /// The client that takes it.
+        by: u32,
+        /// Capture no more frames: the capture is over once there are none left to report.
+        is_end: bool,
+    },
 }

@@ -69,6 +69,8 @@ impl RequestBody {
             | Self::CpuOnline { .. }
             | Self::ProfileBegin { .. }
             | Self::ProfileRead { .. }
+            | Self::CaptureBegin { .. }
+            | Self::CaptureRead { .. }
             | Self::PciAssign { .. }
             | Self::PciRelease { .. }
             | Self::VmSet { .. }
@@ -98,7 +100,7 @@ impl RequestBody {
 pub enum Right {
     /// Type into guests' consoles.
     Console,
-    /// Read guests' memory and registers.
+    /// Read guests' memory, registers and frames.
     Dump,
     /// Assign PCI functions.
     Devices,
@@ -119,9 +121,12 @@ impl RequestBody {
     pub fn right(&self) -> Option<Right> {
         match self {
             Self::ConsoleInput { .. } => Some(Right::Console),
-            Self::VmHold { .. } | Self::VmLayout { .. } | Self::VmRegisters { .. } | Self::VmMemory { .. } => {
-                Some(Right::Dump)
-            }
+            Self::VmHold { .. }
+            | Self::VmLayout { .. }
+            | Self::VmRegisters { .. }
+            | Self::VmMemory { .. }
+            | Self::CaptureBegin { .. }
+            | Self::CaptureRead { .. } => Some(Right::Dump),
             Self::PciAssign { .. } | Self::PciRelease { .. } => Some(Right::Devices),
             _ => None,
         }

@@ -56,6 +56,7 @@ impl Control {
     pub fn hand_over(&mut self, requester: Requester, restart: Restart) -> ! {
         let request = requester.filter(|asked| asked.line == LineId::Com2).map(|asked| asked.id);
         self.profiles.stop();
+        self.captures.stop();
         record(EventKind::HostRestarts { generation: restart.generation() });
         self.finish();
         restart.go(&mut || {
@@ -105,6 +106,10 @@ impl Control {
             RequestBody::PermitDowngrade => self.images.permit_downgrade(),
             RequestBody::ProfileBegin { by, hz } => self.profiles.begin(by, hz),
             RequestBody::ProfileRead { by, is_end } => self.profiles.read(by, is_end),
+            RequestBody::CaptureBegin { by, network, guest, snap_bytes } => {
+                self.captures.begin(by, &network, guest.as_deref(), snap_bytes)
+            }
+            RequestBody::CaptureRead { by, is_end } => self.captures.read(by, is_end),
             RequestBody::CpuPerf { index } => self.counts.read(index),
             RequestBody::PciAssign { function, guest, without_reset } => {
                 match self.functions.assign(asked, &function, &guest, without_reset) {
@@ -158,6 +163,7 @@ impl Control {
 
     pub(super) fn begin_order(&mut self, requester: Requester, by: UpdateBy, wanted: Wanted) -> Result<(), Refusal> {
         self.profiles.stop();
+        self.captures.stop();
         self.check_idle().and_then(|()| self.images.begin(requester, by, wanted))
     }
 

@@ -6,6 +6,7 @@
 
 mod access;
 mod answering;
+mod captures;
 mod configuring;
 mod confirming;
 mod consoles;
@@ -40,6 +41,7 @@ use spin::{Mutex, Once};
 use uart::{FifoDepth, Found, Interrupts, Peer, Policy, Rate};
 use wire::{Decoder, EventKind, Quota, ReplyBody, UpdateReport};
 
+use self::captures::Captures;
 use self::counts::Counts;
 use self::cpus::CpuOrders;
 use self::functions::FunctionOrders;
@@ -74,6 +76,7 @@ pub struct Control {
     images: ImageOrders,
     updates: UpdateOrders,
     profiles: Profiles,
+    captures: Captures,
     counts: Counts,
     polling: Polling,
     refusals: Quota,
@@ -155,6 +158,7 @@ impl Control {
             images: ImageOrders::default(),
             updates: UpdateOrders::default(),
             profiles: Profiles::default(),
+            captures: Captures::default(),
             counts: Counts::default(),
             polling: Polling::default(),
             refusals: Quota::new(),
@@ -197,6 +201,7 @@ impl Control {
         self.receive_from_guests();
         self.expire_sessions();
         self.profiles.poll();
+        self.captures.poll();
         self.counts.poll();
         leases::poll();
         for storm in iommu::polling::poll(record_refused) {
@@ -246,6 +251,7 @@ impl Control {
         let orders = [self.cpus.alarm(), self.functions.alarm(), self.images.alarm(), self.updates.alarm()];
         let checks = [
             self.profiles.alarm(),
+            self.captures.alarm(),
             self.counts.alarm(),
             self.check_consoles,
             self.departure,

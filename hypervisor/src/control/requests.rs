@@ -92,6 +92,8 @@ pub fn answer(asked: Asked, body: RequestBody, cpus: &mut CpuOrders) -> Option<R
         | RequestBody::PermitDowngrade
         | RequestBody::ProfileBegin { .. }
         | RequestBody::ProfileRead { .. }
+        | RequestBody::CaptureBegin { .. }
+        | RequestBody::CaptureRead { .. }
         | RequestBody::PciAssign { .. }
         | RequestBody::PciRelease { .. }
         | RequestBody::CpuPerf { .. }

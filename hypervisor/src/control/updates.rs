@@ -42,6 +42,7 @@ impl UpdateOrders {
                 | RequestBody::CpuOffline { .. }
                 | RequestBody::CpuOnline { .. }
                 | RequestBody::ProfileBegin { .. }
+                | RequestBody::CaptureBegin { .. }
                 | RequestBody::PciAssign { .. }
                 | RequestBody::PciRelease { .. }
                 | RequestBody::VmShutdown { .. }

@@ -13,6 +13,7 @@
 //! given back. A guest that is created or deleted changes the ports of its networks: each sender then gets a reference
 //! to the new list, between two turns.
 
+mod capturing;
 pub mod counted;
 pub mod listing;
 mod port;
@@ -36,6 +37,7 @@ use crate::guests::guest::Guest;
 
 use self::port::{Lan, NETWORKS, Plugged};
 
+pub use self::capturing::Tap;
 pub use self::port::Nic;
 pub use self::sending::{linger_until, send};
 
@@ -70,6 +72,12 @@ pub fn leave(nics: &[NicConfig]) {
     for (lan, nic) in nics.iter().filter_map(|nic| Some((lan(nic)?, nic))) {
         lan.remove(Mac(nic.mac));
     }
+}
+
+/// Where the frames of the network of this name can be captured.
+pub fn tap(network: &str) -> Option<Arc<Tap>> {
+    let lan = NETWORKS.get()?.iter().find(|lan| lan.name == network)?;
+    Some(lan.now().tap.clone())
 }
 
 fn lan(nic: &NicConfig) -> Option<&'static Lan> {

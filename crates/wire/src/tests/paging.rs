@@ -35,6 +35,18 @@ fn the_longest_piece_of_a_file_fits() {
 }
 
 #[test]
+fn the_longest_page_of_captured_frames_fits() {
+    for content in [0, 60, 3028] {
+        let sender = "n".repeat(MAX_NAME_BYTES);
+        let count = MAX_CAPTURED_BYTES / (CAPTURED_HEAD_BYTES + sender.len() + content);
+        let content = std::vec![0xff; content];
+        let frame = CapturedFrame { time_ns: u64::MAX, sender, bytes: u32::MAX, content };
+        let page = CapturePage { seen: u64::MAX, lost: u64::MAX, frames: std::vec![frame; count.max(1)] };
+        encoded(&Frame::Response(Response { id: u32::MAX, result: Ok(ReplyBody::Capture(page)) }));
+    }
+}
+
+#[test]
 fn the_longest_records_fit() {
     let record = LogRecord {
         sequence: u64::MAX,

@@ -41,6 +41,11 @@ fn net_port() -> NetPort {
     }
 }
 
+fn capture_page() -> CapturePage {
+    let frame = CapturedFrame { time_ns: 1 << 33, sender: debian(), bytes: 1514, content: vec![0xff; 6] };
+    CapturePage { seen: 70_000, lost: 3, frames: vec![frame] }
+}
+
 fn disk() -> DiskInfo {
     let transfers = |requests| DiskTransfers { requests, bytes: requests << 12 };
     DiskInfo {
@@ -133,6 +138,8 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::UploadBegin { kind: UploadKind::File, bytes: 800_000, sha256: [0xa5; 32] },
         RequestBody::SubscribeConsoles { names: vec![debian(), String::new()] },
         RequestBody::DiskList { from_index: 300 },
+        RequestBody::CaptureBegin { by: 5, network: "lan".to_string(), guest: Some(debian()), snap_bytes: 300 },
+        RequestBody::CaptureRead { by: 5, is_end: true },
     ]
 }
 
@@ -186,6 +193,7 @@ fn results() -> Vec<Result<ReplyBody, Refusal>> {
         Ok(ReplyBody::Config { bytes: vec![66, 0], total_bytes: 3000 }),
         Ok(ReplyBody::Files { files: vec![file()], next_index: Some(3) }),
         Ok(ReplyBody::Disks { disks: vec![disk()], next_index: Some(1) }),
+        Ok(ReplyBody::Capture(capture_page())),
     ]
 }
 

@@ -14,6 +14,7 @@ use vm::devices::net::{Chain, Net};
 use vm::devices::pci::Endpoint;
 use vm::devices::virtio::Virtio;
 
+use super::capturing::Tap;
 use crate::arch::timer;
 use crate::guests::forwarding::Run;
 
@@ -40,6 +41,8 @@ pub struct Topology {
     pub network: Network,
     /// By the network's numbers.
     pub ports: Vec<Option<Arc<Port>>>,
+    /// Where frames can be captured.
+    pub tap: Arc<Tap>,
 }
 
 /// A port of a network.
@@ -120,21 +123,22 @@ impl Topology {
         let mut ports = self.ports.clone();
         ports.resize(ports.len().max(number + 1), None);
         ports[number] = Some(port);
-        Ok(Self { network, ports })
+        Ok(Self { network, ports, tap: self.tap.clone() })
     }
 
     fn without_port(&self, number: usize) -> Option<Self> {
         let network = self.network.without_port(number)?;
         let mut ports = self.ports.clone();
         *ports.get_mut(number)? = None;
-        Some(Self { network, ports })
+        Some(Self { network, ports, tap: self.tap.clone() })
     }
 }
 
 impl Lan {
     /// A network without ports.
     pub fn new(config: &NetworkConfig) -> Self {
-        let empty = Topology { network: Network::empty(config.mtu.into()), ports: Vec::new() };
+        let (network, tap) = (Network::empty(config.mtu.into()), Arc::default());
+        let empty = Topology { network, ports: Vec::new(), tap };
         Self { name: config.name.clone(), topology: Mutex::new(Arc::new(empty)) }
     }
 

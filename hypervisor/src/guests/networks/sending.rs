@@ -5,6 +5,7 @@ use switch::{Occasion, Reason, Tag};
 use vm::devices::net::{Chain, Fault, Frame, Net, Taken, Undelivered};
 use vm::devices::virtio::Io;
 
+use super::capturing;
 use super::port::{Nic, Port, Sender, Topology};
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::{cpu, timer};
@@ -141,6 +142,9 @@ fn forward(own: Own<'_>, lan: Option<&Topology>, frame: &Frame, chain: &Chain) -
         }
     };
     port.counters.count_sent(frame.bytes());
+    if lan.tap.is_on() {
+        capturing::keep(lan, (port, own.run.machine().memory()), (frame, chain), forward, now_ns)?;
+    }
     let mut copies = Copies::default();
     for egress in lan.network.egress(forward) {
         let Some(to) = lan.port(egress.port) else { continue };

@@ -7,6 +7,7 @@ use switch::{HEADER_BYTES, Header, Reason, TAG_BYTES};
 use super::device::{Net, TRANSMIT};
 use super::offload::{self, Offload};
 use crate::devices::virtio::Io;
+use crate::memory::GuestMemory;
 
 /// A frame that a driver sends. Its bytes are in the [`Chain`] that it was taken with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,14 @@ impl Frame {
     /// Returns whether it is to be cut into frames of the network's size.
     pub fn is_to_be_segmented(&self) -> bool {
         self.offload.segmentation.is_some()
+    }
+
+    /// Reads its first bytes, no more than it [has](Self::bytes).
+    ///
+    /// # Errors
+    /// [`Fault::Outside`] if they are not in memory.
+    pub fn read_first(&self, chain: &Chain, memory: &dyn GuestMemory, into: &mut [u8]) -> Result<(), Fault> {
+        chain.read(memory, offload::BYTES as u32, into).map(drop)
     }
 
     /// Where the bytes behind its tag, or behind the place of one, begin.
