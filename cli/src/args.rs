@@ -25,7 +25,7 @@ pub use self::config::{ConfigCommand, FileCommand};
 pub use self::cpu::{CpuCommand, CpuOrder};
 pub use self::disk::DiskCommand;
 pub use self::image::{ImageCommand, KeyCommand};
-pub use self::net::{NetCommand, NetShow};
+pub use self::net::{NetCapture, NetCommand, NetShow};
 pub use self::pci::{PciAssign, PciCommand, PciRelease, ResetPolicy};
 pub use self::perf::{PerfArgs, PerfCommand};
 pub use self::records::{LogArgs, RecordArgs};

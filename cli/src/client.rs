@@ -22,6 +22,7 @@ use crate::connection::{self, Address, Line};
 mod asking;
 #[cfg(test)]
 mod asking_tests;
+mod capture;
 mod consoles;
 mod error;
 mod figures;
@@ -32,6 +33,7 @@ mod session;
 mod session_tests;
 mod upload;
 
+pub use capture::Wanted;
 pub use error::{Closed, Damage, NoAnswer, NotFound, Unclear, Unreachable};
 pub use profile::Taken;
 pub use questions::Previous;
@@ -297,4 +299,10 @@ fn some_number() -> u32 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // Small enough for three bytes in a frame.
     (process::id().rotate_left(8) ^ now.subsec_nanos()) & ((1 << 20) - 1)
+}
+
+/// Returns a number that no other client of a profile or capture has.
+pub fn own_number() -> u32 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    std::process::id() ^ now.subsec_nanos()
 }

@@ -9,6 +9,7 @@
 //! | [`dump`] | a guest's memory and registers as a core file |
 //! | [`symbols`] | addresses in the host's log to functions and lines |
 //! | [`profile`] | samples of the hypervisor itself, by stack, as a flame graph |
+//! | [`pcapng`] | frames between guests as a file for Wireshark |
 //! | [`timeline`] | the phases of a boot and their times, as bars, a page, a trace |
 //! | [`top`] | the use of a host's CPUs and its guests between two readings, and a terminal's picture of it |
 //! | [`options`] | the host's command line, checked before a host boots with it |
@@ -34,6 +35,7 @@ pub mod keys;
 pub mod options;
 pub mod output;
 pub mod paths;
+pub mod pcapng;
 pub mod profile;
 pub mod program;
 pub mod running;

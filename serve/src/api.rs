@@ -3,6 +3,7 @@
 //! role is checked before anything of a request's body is read. A connection that is upgraded ([`control`]) has each of
 //! its requests checked.
 
+mod capture;
 mod config;
 mod console;
 mod control;
@@ -134,6 +135,7 @@ fn operate() -> Router<App> {
         .route(&at("/files/{file}/remove"), post(files::remove))
         .route(&at("/cpus/{cpu}/{order}"), post(orders::cpu))
         .route(&at("/perf"), post(profile::profile))
+        .route(&at("/networks/{network}/capture"), post(capture::capture))
         .route(&at("/pci/assign"), post(orders::assign))
         .route(&at("/pci/release"), post(orders::release))
 }

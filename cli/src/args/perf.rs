@@ -52,7 +52,7 @@ pub enum PerfCommand {
 }
 
 /// Parses a duration in seconds; it is greater than zero.
-fn seconds(word: &str) -> Result<f64, String> {
+pub(super) fn seconds(word: &str) -> Result<f64, String> {
     const MOST: f64 = 1e6;
     let seconds: f64 = word.parse().map_err(|_| "write a number of seconds, as 5 or 0.5".to_owned())?;
     match seconds > 0.0 && seconds <= MOST {

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `baton net`: the networks between guests of a running host.
 
-use anyhow::{Result, bail};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
 use comfy_table::{CellAlignment, Table, presets};
 use switch::Mac;
 use wire::NetPort;
 
 use super::{DONE, connect, print_lines};
-use crate::args::{Format, NetCommand, NetShow, Target};
-use crate::client::Client;
+use crate::args::{Format, NetCapture, NetCommand, NetShow, Target};
+use crate::client::{Client, Wanted};
+use crate::clock::booted_ms;
+use crate::pcapng::PcapNg;
 use crate::suggest::did_you_mean;
 
 /// The columns with numbers.
@@ -19,7 +26,43 @@ pub(super) fn run(target: &Target, command: &NetCommand) -> Result<u8> {
     match command {
         NetCommand::List(format) => list(&mut client, *format),
         NetCommand::Show(order) => show(&mut client, order),
+        NetCommand::Capture(order) => capture(&mut client, order),
     }
+}
+
+fn capture(client: &mut Client, order: &NetCapture) -> Result<u8> {
+    let NetCapture { network, guest, snap, seconds, output } = order;
+    let path = output.clone().unwrap_or_else(|| PathBuf::from(format!("{network}.pcapng")));
+    let is_piped = path == Path::new("-");
+    let time = Duration::try_from_secs_f64(*seconds).context("--seconds is a number of seconds")?;
+    let booted = Duration::from_millis(booted_ms(client.info()?.uptime_ns));
+    let wanted = Wanted { network, guest: guest.as_deref(), snap_bytes: *snap };
+    let (mut file, mut lost) = (None, 0);
+    let cut_short = client.capture(wanted, time, |page| {
+        // Nothing is overwritten where the host captures nothing.
+        let file = match &mut file {
+            Some(file) => file,
+            None => file.insert(PcapNg::new(destination(&path)?, booted, *snap)?),
+        };
+        lost = page.lost;
+        file.add(&page)
+    })?;
+    let frames = file.map_or(0, |file| file.frames());
+    if let Some(reason) = cut_short {
+        eprintln!("baton: the capture ended before its time: {reason}");
+    }
+    let place = if is_piped { "standard output".to_owned() } else { path.display().to_string() };
+    eprintln!("{frames} frames in {place}; the host had no room for {lost} more");
+    Ok(DONE)
+}
+
+/// The file of a capture.
+fn destination(path: &Path) -> Result<Box<dyn Write>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(io::stdout()));
+    }
+    let file = File::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
+    Ok(Box::new(BufWriter::new(file)))
 }
 
 fn list(client: &mut Client, format: Format) -> Result<u8> {

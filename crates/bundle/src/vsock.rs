@@ -32,7 +32,7 @@ pub struct GuestControl {
 pub struct ControlRights {
     /// Typing into guests' consoles.
     pub console: bool,
-    /// Reading guests' memory and registers.
+    /// Reading guests' memory, registers and frames.
     pub dump: bool,
     /// Assigning PCI functions.
     pub devices: bool,

@@ -16,7 +16,7 @@ pub struct Grant {
     pub role: Role,
     /// True if they may type into consoles.
     pub console: bool,
-    /// True if they may read memory and registers of guests.
+    /// True if they may read memory, registers and frames of guests.
     pub dump: bool,
     /// True if they may assign PCI functions.
     pub devices: bool,

@@ -5,13 +5,14 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, ensure};
+use baton::client::Wanted;
 use baton::config::Guest;
 use bundle::{NetworkConfig, NicConfig};
 use e2e::host::Host;
 use e2e::place::Kernel;
 use e2e::recipe::{Recipe, folder};
 use e2e::stock;
-use wire::{NetPort, RequestBody};
+use wire::{CapturedFrame, NetPort, RequestBody};
 
 use super::Rule;
 
@@ -34,6 +35,8 @@ const LIMIT: Duration = Duration::from_secs(600);
 /// Longest wait for a frame, and the time between two checks.
 const RECEIVE_LIMIT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Time of a capture.
+const CAPTURED: Duration = Duration::from_secs(1);
 
 pub(super) fn nic(last: u8) -> NicConfig {
     NicConfig::with_mac([0x52, 0x54, 0, 0, 0, last])
@@ -57,7 +60,40 @@ fn keep_a_connection(kernel: Kernel, updates: u64) -> Result<()> {
     host.limit(LIMIT);
     echoes_across_updates(&mut host, [SERVER, CLIENT], updates)?;
     ports_are_counted(&mut host)?;
+    frames_are_captured(&mut host)?;
     host.powers_off()
+}
+
+/// The frames of a guest, both ways, as they were sent; and an update ends a capture.
+fn frames_are_captured(host: &mut Host) -> Result<()> {
+    let (mut frames, wanted) = (Vec::new(), Wanted { network: "lan", guest: Some(CLIENT), snap_bytes: 3028 });
+    let cut_short = host.client()?.capture(wanted, CAPTURED, |page| {
+        frames.extend(page.frames);
+        Ok(())
+    })?;
+    ensure!(cut_short.is_none(), "{cut_short:?}");
+    for (name, last) in [(SERVER, 1), (CLIENT, 2)] {
+        let mac = nic(last).mac;
+        let mut own = frames.iter().filter(|frame| frame.sender == name).peekable();
+        ensure!(own.peek().is_some(), "{name} has sent none of {}", frames.len());
+        let is_whole = |frame: &CapturedFrame| frame.content.len() == (frame.bytes as usize).min(3028);
+        ensure!(own.all(|frame| is_whole(frame) && frame.content[6..12] == mac), "{name}");
+    }
+    ensure!(frames.is_sorted_by_key(|frame| frame.time_ns), "they are out of order");
+    let no_network = Wanted { network: "wan", ..wanted };
+    let refused = host.client()?.capture(no_network, CAPTURED, |_| Ok(())).map(drop);
+    ensure!(refused.is_err_and(|error| error.to_string().contains("there is no network \"wan\"")), "another network");
+    an_update_ends_a_capture(host)
+}
+
+fn an_update_ends_a_capture(host: &mut Host) -> Result<()> {
+    let (by, network) = (1, "lan".to_owned());
+    host.client()?.request(RequestBody::CaptureBegin { by, network, guest: None, snap_bytes: 60 })?;
+    let next = host.client()?.info()?.generation + 1;
+    host.update_to(next)?;
+    let refused = host.client()?.request(RequestBody::CaptureRead { by, is_end: false });
+    ensure!(refused.is_err_and(|error| error.to_string().contains("the capture is over")), "the next image goes on");
+    Ok(())
 }
 
 /// The client's blocks go to the server and back during so many updates, and no connection ends.

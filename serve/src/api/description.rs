@@ -5,8 +5,8 @@ use axum::Json;
 use utoipa::OpenApi;
 
 use super::{
-    config, console, control, create, dump, figures, files, history, keys, orders, previous, profile, reads, restart,
-    settings, shutdown, stream, update, wait,
+    capture, config, console, control, create, dump, figures, files, history, keys, orders, previous, profile, reads,
+    restart, settings, shutdown, stream, update, wait,
 };
 
 /// The API.
@@ -57,6 +57,7 @@ use super::{
         restart::restart,
         dump::dump,
         profile::profile,
+        capture::capture,
         orders::cpu,
         orders::assign,
         orders::release,

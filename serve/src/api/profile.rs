@@ -2,10 +2,11 @@
 //! A profile of the hypervisor itself. The service has no symbols: frames are addresses in the image whose build the
 //! answer names.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
+use baton::client::own_number;
 use baton::profile::Stacks;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
@@ -128,10 +129,4 @@ async fn page(host: &Host, question: RequestBody) -> Result<ProfilePage, Refused
         ReplyBody::Profile(page) => Ok(page),
         other => Err(Failure::Host(unexpected(&other)).into()),
     }
-}
-
-/// Returns a number that no other client's profile has.
-fn own_number() -> u32 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    std::process::id() ^ now.subsec_nanos()
 }

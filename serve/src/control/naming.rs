@@ -47,7 +47,7 @@ pub(super) fn named(body: &RequestBody) -> Option<Named> {
         }
         other => (plain(other), String::new()),
     };
-    Some(Named { request, subject, is_once: matches!(request, "guest-dump" | "upload" | "profile") })
+    Some(Named { request, subject, is_once: matches!(request, "guest-dump" | "upload" | "profile" | "capture") })
 }
 
 /// Returns the names of orders for the host itself.
@@ -55,6 +55,7 @@ fn plain(body: &RequestBody) -> &'static str {
     match body {
         RequestBody::VmCreate { .. } => "guest-create",
         RequestBody::ProfileBegin { .. } | RequestBody::ProfileRead { .. } => "profile",
+        RequestBody::CaptureBegin { .. } | RequestBody::CaptureRead { .. } => "capture",
         RequestBody::PowerOff => "power-off",
         RequestBody::Restart => "restart",
         RequestBody::RestartUploaded => "restart-uploaded",

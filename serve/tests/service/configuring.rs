@@ -220,7 +220,15 @@ fn an_update_that_has_to_be_confirmed_is_confirmed() {
 #[test]
 fn a_role_that_is_not_enough_changes_nothing() {
     let update = ["files", "keys/alice/revoke", "restart", "confirm"];
-    let operate = ["guests", "guests/web/set", "guests/web/shutdown", "guests/db/delete", "files/x/remove", "perf"];
+    let operate = [
+        "guests",
+        "guests/web/set",
+        "guests/web/shutdown",
+        "guests/db/delete",
+        "files/x/remove",
+        "perf",
+        "networks/lan/capture",
+    ];
     for (role, paths) in [(Role::Operate, update.to_vec()), (Role::Read, [&update[..], &operate[..]].concat())] {
         let running = Running::with_role(role);
         for path in &paths {

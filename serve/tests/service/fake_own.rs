@@ -7,8 +7,8 @@ use std::path::Path;
 use baton::bundle::addition;
 use baton::config::Config;
 use wire::{
-    ControlKey, FileInfo, LogRecord, ProfilePage, Refusal, RefusalCode, ReplyBody, RequestBody, RestartReport, Role,
-    UploadKind, Verify, VmState,
+    CapturePage, CapturedFrame, ControlKey, FileInfo, LogRecord, ProfilePage, Refusal, RefusalCode, ReplyBody,
+    RequestBody, RestartReport, Role, UploadKind, Verify, VmState,
 };
 
 use super::fake::State;
@@ -67,6 +67,9 @@ impl State {
             RequestBody::ProfileBegin { .. } | RequestBody::ProfileRead { .. } => {
                 ReplyBody::Profile(self.profile(body))
             }
+            RequestBody::CaptureBegin { .. } | RequestBody::CaptureRead { .. } => {
+                ReplyBody::Capture(self.capture(body))
+            }
             RequestBody::FileRemove { ref name } => self.remove(&name.clone(), body)?,
             RequestBody::VmSet { ref name, .. } | RequestBody::VmDelete { ref name } => {
                 self.note(&name.clone(), body)?
@@ -103,6 +106,14 @@ impl State {
         };
         self.own.orders.push(body);
         ProfilePage { samples, ..ProfilePage::default() }
+    }
+
+    /// Returns no frame at first, then two, and no more.
+    fn capture(&mut self, body: RequestBody) -> CapturePage {
+        let is_second = matches!(self.own.orders.last(), Some(RequestBody::CaptureBegin { .. }));
+        self.own.orders.push(body);
+        let frame = CapturedFrame { time_ns: 5, sender: "web".to_owned(), bytes: 60, content: vec![7; 60] };
+        CapturePage { seen: 2, lost: 0, frames: if is_second { vec![frame.clone(), frame] } else { vec![] } }
     }
 
     fn note(&mut self, name: &str, body: RequestBody) -> Result<ReplyBody, Refusal> {

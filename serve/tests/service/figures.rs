@@ -72,3 +72,20 @@ fn a_profile_is_begun_read_and_ended() {
     let audit = running.audit();
     assert_eq!((audit.len(), &audit[0]["request"], &audit[1]["result"]), (2, &json!("profile"), &json!("done")));
 }
+
+#[test]
+fn a_capture_is_a_file_with_the_frames_of_a_network() {
+    let running = Running::start();
+    let answer = running.post("/api/v1/hosts/rack1/networks/lan/capture?seconds=0.2&guest=web&snap=100", b"");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(answer.body.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]), "a section's header");
+    assert_eq!(answer.body.windows(60).filter(|bytes| *bytes == [7; 60]).count(), 2);
+    let orders = running.host.state.lock().expect("state").own.orders.clone();
+    let Some(RequestBody::CaptureBegin { network, guest, snap_bytes: 100, .. }) = orders.first() else {
+        panic!("{orders:?}")
+    };
+    assert_eq!((network.as_str(), guest.as_deref()), ("lan", Some("web")));
+    assert!(matches!(orders.last(), Some(RequestBody::CaptureRead { is_end: true, .. })), "{orders:?}");
+    let audit = running.audit();
+    assert_eq!((audit.len(), &audit[0]["request"], &audit[1]["result"]), (2, &json!("capture"), &json!("done")));
+}
