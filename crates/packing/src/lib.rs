@@ -40,13 +40,13 @@ pub struct Packer<'f> {
     /// The place behind the last chunk.
     packed: usize,
     chunk: Chunk,
-    /// What a host makes of the pieces.
+    /// Unpacks the pieces as a host does.
     host: Unpacker,
     /// The next piece is the first one.
     begins: bool,
 }
 
-/// What is left of a chunk.
+/// The rest of a chunk.
 #[derive(Default)]
 struct Chunk {
     rest: Vec<u8>,
@@ -97,7 +97,7 @@ impl<'f> Packer<'f> {
     }
 }
 
-/// What packs images best.
+/// The options that pack images best.
 fn options() -> Lzma2Options {
     let (lc, lp, pb) = (4, 0, 0);
     let nice = LzmaOptions::NICE_LEN_MAX;

@@ -29,7 +29,7 @@ pub struct Arrival<E, Kind> {
     announced: Announced<Kind>,
     /// The digest of the bytes that have arrived.
     hash: Option<Sha256<E>>,
-    /// What unpacks it, once a packed piece has come.
+    /// Unpacks it, once a packed piece has come.
     unpacker: Option<Unpacker>,
     /// The digest of all but the last [`SEAL_BYTES`], once that has arrived.
     content: Option<Digest>,
