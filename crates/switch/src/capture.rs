@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames that have passed a network, until a client fetches them. Whoever forwards a frame keeps it: nothing is
-//! allocated then.
+//! Frames that have passed a network, until a client fetches them. The CPU that forwards a frame keeps it:
+//! nothing is allocated then.
 
 use alloc::collections::VecDeque;
 use alloc::vec;

@@ -18,6 +18,7 @@ pub mod counted;
 pub mod listing;
 mod port;
 mod sending;
+mod tap;
 
 use alloc::format;
 use alloc::string::String;
@@ -37,9 +38,9 @@ use crate::guests::guest::Guest;
 
 use self::port::{Lan, NETWORKS, Plugged};
 
-pub use self::capturing::Tap;
 pub use self::port::Nic;
 pub use self::sending::{linger_until, send};
+pub use self::tap::Tap;
 
 /// The device number of a guest's first network device: physical functions are before it.
 const FIRST_DEVICE: usize = 20;

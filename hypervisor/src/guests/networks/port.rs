@@ -14,7 +14,7 @@ use vm::devices::net::{Chain, Net};
 use vm::devices::pci::Endpoint;
 use vm::devices::virtio::Virtio;
 
-use super::capturing::Tap;
+use super::tap::Tap;
 use crate::arch::timer;
 use crate::guests::forwarding::Run;
 
