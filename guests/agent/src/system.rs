@@ -33,6 +33,20 @@ pub fn show_errors_only() {
     }
 }
 
+/// Takes every network link down, as a distribution's shutdown does. Linux without its commit 0d0eff39ceb3 can spin for
+/// ever where it shuts a virtio-net device down that has frames under way.
+fn take_links_down() {
+    const IS_UP: u32 = 1;
+    for link in fs::read_dir("/sys/class/net").into_iter().flatten().flatten() {
+        let path = link.path().join("flags");
+        let flags = fs::read_to_string(&path).unwrap_or_default();
+        let Ok(flags) = u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16) else { continue };
+        if let Err(error) = fs::write(&path, format!("{:#x}", flags & !IS_UP)) {
+            log!("baton-agent: {} stays up: {error}", path.display());
+        }
+    }
+}
+
 /// Powers off.
 pub fn power_off() -> ! {
     end(RebootCommand::PowerOff, "powering off")
@@ -78,6 +92,7 @@ pub fn wait() -> ! {
 
 fn end(mode: RebootCommand, doing: &str) -> ! {
     log!("baton-agent: {doing}");
+    take_links_down();
     sync();
     if let Err(error) = reboot(mode) {
         log!("baton-agent: the kernel refused: {error}");
