@@ -34,8 +34,10 @@ pub fn play() -> Option<ExitCode> {
 }
 
 fn pass(relay: &OsStr, arguments: &[OsString]) -> io::Result<()> {
-    let path = arguments.iter().find_map(|argument| argument.to_str()?.strip_prefix("socket,id=control,path="));
-    let tool = UnixStream::connect(path.ok_or(io::ErrorKind::InvalidInput)?)?;
+    let path = |prefix| arguments.iter().find_map(|argument| argument.to_str()?.strip_prefix(prefix));
+    let tool = UnixStream::connect(path("socket,id=control,path=").ok_or(io::ErrorKind::InvalidInput)?)?;
+    // The tool of 0.1.0 has no monitor. Nothing is reported on that of ours.
+    let _monitor = path("socket,id=shutdown,path=").map(UnixStream::connect).transpose()?;
     let host = UnixStream::connect(relay)?;
     let (from_tool, to_host) = (tool.try_clone()?, host.try_clone()?);
     let back = thread::spawn(move || pump(from_tool, to_host));
