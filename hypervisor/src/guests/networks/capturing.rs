@@ -6,6 +6,7 @@ use vm::devices::net::{Chain, Fault, Frame};
 
 use super::port::{Port, Topology};
 use crate::arch::guest_memory::GuestRam;
+use crate::arch::timer;
 
 /// Captures a frame, if it is wanted.
 ///
@@ -17,7 +18,6 @@ pub fn keep(
     (from, memory): (&Port, &GuestRam),
     (frame, chain): (&Frame, &Chain),
     forward: Forward,
-    time_ns: u64,
 ) -> Result<(), Fault> {
     let goes_to =
         |guest| lan.network.egress(forward).any(|to| lan.port(to.port).is_some_and(|port| port.guest == guest));
@@ -25,7 +25,8 @@ pub fn keep(
         if capture.guest.is_some_and(|guest| from.guest != guest && !goes_to(guest)) {
             return Ok(());
         }
-        let seen = Seen { time_ns, sender: from.guest, bytes: frame.bytes() as u32 };
+        // Under the lock, so that times are in the frames' order.
+        let seen = Seen { time_ns: timer::uptime_ns(), sender: from.guest, bytes: frame.bytes() as u32 };
         capture.keep(seen, |content| frame.read_first(chain, memory, content))
     });
     kept.unwrap_or(Ok(()))

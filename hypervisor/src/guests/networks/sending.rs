@@ -143,7 +143,7 @@ fn forward(own: Own<'_>, lan: Option<&Topology>, frame: &Frame, chain: &Chain) -
     };
     port.counters.count_sent(frame.bytes());
     if lan.tap.is_on() {
-        capturing::keep(lan, (port, own.run.machine().memory()), (frame, chain), forward, now_ns)?;
+        capturing::keep(lan, (port, own.run.machine().memory()), (frame, chain), forward)?;
     }
     let mut copies = Copies::default();
     for egress in lan.network.egress(forward) {
