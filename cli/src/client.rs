@@ -35,7 +35,7 @@ mod upload;
 
 pub use capture::Wanted;
 pub use error::{Closed, Damage, NoAnswer, NotFound, Unclear, Unreachable};
-pub use profile::Taken;
+pub use profile::{Taken, own_number};
 pub use questions::Previous;
 
 use asking::Patience;
@@ -299,10 +299,4 @@ fn some_number() -> u32 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // Small enough for three bytes in a frame.
     (process::id().rotate_left(8) ^ now.subsec_nanos()) & ((1 << 20) - 1)
-}
-
-/// Returns a number that no other client of a profile or capture has.
-pub fn own_number() -> u32 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    std::process::id() ^ now.subsec_nanos()
 }

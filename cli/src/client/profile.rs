@@ -2,12 +2,12 @@
 //! A profile of the host itself, page by page.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use wire::{MAX_PROFILE_WORDS, ProfilePage, Refusal, ReplyBody, RequestBody};
 
-use super::{Client, own_number, unexpected};
+use super::{Client, unexpected};
 
 /// The interval between two requests for samples: the host keeps some seconds' worth.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -83,4 +83,10 @@ impl Taken {
         self.words.extend(&page.samples);
         self.head = page;
     }
+}
+
+/// Returns a number that no other client of a profile or capture has.
+pub fn own_number() -> u32 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    std::process::id() ^ now.subsec_nanos()
 }
