@@ -8,8 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::process;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use wire::{
@@ -26,6 +25,7 @@ mod capture;
 mod consoles;
 mod error;
 mod figures;
+mod number;
 mod profile;
 mod questions;
 mod session;
@@ -35,7 +35,8 @@ mod upload;
 
 pub use capture::Wanted;
 pub use error::{Closed, Damage, NoAnswer, NotFound, Unclear, Unreachable};
-pub use profile::{Taken, own_number};
+pub use number::some_number;
+pub use profile::Taken;
 pub use questions::Previous;
 
 use asking::Patience;
@@ -292,11 +293,4 @@ fn broken(error: &io::Error) -> Unreachable {
 
 fn unexpected(reply: &ReplyBody) -> String {
     format!("the host answered something else ({reply:?}); use tool and host of one release")
-}
-
-/// Returns a number that no other client of the host is likely to be near.
-fn some_number() -> u32 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // Small enough for three bytes in a frame.
-    (process::id().rotate_left(8) ^ now.subsec_nanos()) & ((1 << 20) - 1)
 }

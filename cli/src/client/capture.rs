@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use wire::{CapturePage, Refusal, ReplyBody, RequestBody};
 
-use super::{Client, own_number, unexpected};
+use super::{Client, some_number, unexpected};
 
 /// The interval between two requests for frames, once there are none left.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -32,7 +32,7 @@ impl Client {
         time: Duration,
         mut take: impl FnMut(CapturePage) -> Result<()>,
     ) -> Result<Option<String>> {
-        let (by, end) = (own_number(), Instant::now().checked_add(time));
+        let (by, end) = (some_number(), Instant::now().checked_add(time));
         let Wanted { network, guest, snap_bytes } = wanted;
         let (network, guest) = (network.to_owned(), guest.map(str::to_owned));
         take(self.captured(RequestBody::CaptureBegin { by, network, guest, snap_bytes })?)?;

@@ -2,12 +2,12 @@
 //! A profile of the host itself, page by page.
 
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use wire::{MAX_PROFILE_WORDS, ProfilePage, Refusal, ReplyBody, RequestBody};
 
-use super::{Client, unexpected};
+use super::{Client, some_number, unexpected};
 
 /// The interval between two requests for samples: the host keeps some seconds' worth.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -32,7 +32,7 @@ impl Client {
         time: Duration,
         accept: impl FnOnce(&mut Self, &ProfilePage) -> Result<()>,
     ) -> Result<Taken> {
-        let by = own_number();
+        let by = some_number();
         let first = self.page(RequestBody::ProfileBegin { by, hz })?;
         if let Err(error) = accept(self, &first) {
             self.end(by, &mut Taken::default())?;
@@ -83,10 +83,4 @@ impl Taken {
         self.words.extend(&page.samples);
         self.head = page;
     }
-}
-
-/// Returns a number that no other client of a profile or capture has.
-pub fn own_number() -> u32 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    std::process::id() ^ now.subsec_nanos()
 }

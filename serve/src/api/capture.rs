@@ -7,7 +7,7 @@ use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use baton::client::own_number;
+use baton::client::some_number;
 use baton::clock::booted_ms;
 use baton::pcapng::PcapNg;
 use serde::Deserialize;
@@ -60,7 +60,7 @@ pub(super) async fn capture(
     let host = app.host(&host)?.clone();
     let (of, on, snap_bytes) = (host.clone(), network.clone(), snap.unwrap_or(USUAL_SNAP).min(USUAL_SNAP));
     let work = async move {
-        let by = own_number();
+        let by = some_number();
         taken(&of, by, time, RequestBody::CaptureBegin { by, network: on, guest, snap_bytes }, snap_bytes).await
     };
     let file = recorded(app, &peer, &host, ("capture", &network), work).await?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use baton::client::own_number;
+use baton::client::some_number;
 use baton::profile::Stacks;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
@@ -83,7 +83,7 @@ pub(super) async fn profile(
 /// Takes a profile; its samples so far are reported if the host ends it early.
 async fn taken(host: &Host, hz: u32, time: Duration) -> Result<Profile, Refused> {
     let guests: Vec<String> = host.ask(|client| client.vms()).await?.into_iter().map(|vm| vm.name).collect();
-    let by = own_number();
+    let by = some_number();
     let mut head = page(host, RequestBody::ProfileBegin { by, hz }).await?;
     let mut words = std::mem::take(&mut head.samples);
     let gathered = gather(host, by, time, (&mut head, &mut words)).await;
