@@ -33,7 +33,7 @@ mod session;
 mod session_tests;
 mod upload;
 
-pub use capture::Wanted;
+pub use capture::{MAX_SNAP_BYTES, Wanted};
 pub use error::{Closed, Damage, NoAnswer, NotFound, Unclear, Unreachable};
 pub use number::some_number;
 pub use profile::Taken;

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 
 use super::Format;
 use super::perf::seconds;
+use crate::client::MAX_SNAP_BYTES;
 
 /// A command for networks between guests.
 #[derive(Debug, Subcommand)]
@@ -38,7 +39,8 @@ pub struct NetCapture {
     #[arg(long, value_name = "NAME")]
     pub guest: Option<String>,
     /// The most bytes of a frame that are kept
-    #[arg(long, value_name = "BYTES", default_value_t = 3028, value_parser = clap::value_parser!(u32).range(14..=3028))]
+    #[arg(long, value_name = "BYTES", default_value_t = MAX_SNAP_BYTES)]
+    #[arg(value_parser = clap::value_parser!(u32).range(14..=i64::from(MAX_SNAP_BYTES)))]
     pub snap: u32,
     /// Seconds for which to capture: more than 0
     #[arg(long, default_value_t = 10.0, value_parser = seconds)]

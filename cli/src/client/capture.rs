@@ -12,6 +12,9 @@ use super::{Client, some_number, unexpected};
 /// The interval between two requests for frames, once there are none left.
 const INTERVAL: Duration = Duration::from_millis(100);
 
+/// The most bytes of a frame that a host keeps.
+pub const MAX_SNAP_BYTES: u32 = switch::MAX_SNAP_BYTES as u32;
+
 /// The frames to capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {

@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, ensure};
-use baton::client::Wanted;
+use baton::client::{MAX_SNAP_BYTES, Wanted};
 use baton::config::Guest;
 use bundle::{NetworkConfig, NicConfig};
 use e2e::host::Host;
@@ -66,7 +66,7 @@ fn keep_a_connection(kernel: Kernel, updates: u64) -> Result<()> {
 
 /// The frames of a guest, both ways, as they were sent; and an update ends a capture.
 fn frames_are_captured(host: &mut Host) -> Result<()> {
-    let (mut frames, wanted) = (Vec::new(), Wanted { network: "lan", guest: Some(CLIENT), snap_bytes: 3028 });
+    let (mut frames, wanted) = (Vec::new(), Wanted { network: "lan", guest: Some(CLIENT), snap_bytes: MAX_SNAP_BYTES });
     let cut_short = host.client()?.capture(wanted, CAPTURED, |page| {
         frames.extend(page.frames);
         Ok(())
@@ -76,7 +76,8 @@ fn frames_are_captured(host: &mut Host) -> Result<()> {
         let mac = nic(last).mac;
         let mut own = frames.iter().filter(|frame| frame.sender == name).peekable();
         ensure!(own.peek().is_some(), "{name} has sent none of {}", frames.len());
-        let is_whole = |frame: &CapturedFrame| frame.content.len() == (frame.bytes as usize).min(3028);
+        let is_whole =
+            |frame: &CapturedFrame| frame.content.len() == (frame.bytes as usize).min(MAX_SNAP_BYTES as usize);
         ensure!(own.all(|frame| is_whole(frame) && frame.content[6..12] == mac), "{name}");
     }
     ensure!(frames.is_sorted_by_key(|frame| frame.time_ns), "they are out of order");

@@ -7,7 +7,7 @@ use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use baton::client::some_number;
+use baton::client::{MAX_SNAP_BYTES, some_number};
 use baton::clock::booted_ms;
 use baton::pcapng::PcapNg;
 use serde::Deserialize;
@@ -22,9 +22,8 @@ use super::{App, ErrorBody, Refused};
 use crate::access::Peer;
 use crate::host::{Failure, Host};
 
-/// The usual length, in seconds, and the usual bytes of a frame: what a host keeps at most.
+/// The usual length, in seconds.
 const USUAL_SECONDS: f64 = 10.0;
-const USUAL_SNAP: u32 = 3028;
 /// The interval between two requests for frames, once there are none left.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// The most bytes of a file; the capture ends with them.
@@ -58,7 +57,7 @@ pub(super) async fn capture(
 ) -> Result<Response, Refused> {
     let time = length(seconds, USUAL_SECONDS)?;
     let host = app.host(&host)?.clone();
-    let (of, on, snap_bytes) = (host.clone(), network.clone(), snap.unwrap_or(USUAL_SNAP).min(USUAL_SNAP));
+    let (of, on, snap_bytes) = (host.clone(), network.clone(), snap.unwrap_or(MAX_SNAP_BYTES).min(MAX_SNAP_BYTES));
     let work = async move {
         let by = some_number();
         taken(&of, by, time, RequestBody::CaptureBegin { by, network: on, guest, snap_bytes }, snap_bytes).await
