@@ -52,13 +52,18 @@ fn for_ever(name: &str, pmu: Pmu, does: &str) -> Result<Guest> {
 }
 
 /// The host's counters of a CPU, at least so many ticks after they were begun.
+///
+/// Each question costs the host some hundred thousand instructions, and the slower the emulator is, the fewer its guests
+/// have between two of them: it is asked rarely.
 fn counts_after(host: &mut Host, cpu: u32, ticks: u64) -> Result<CpuPerf> {
     loop {
         let counts = host.client()?.cpu_figures(cpu)?;
         if counts.ticks >= ticks {
             return Ok(counts);
         }
-        host.wait_a_moment()?;
+        for _ in 0..8 {
+            host.wait_a_moment()?;
+        }
     }
 }
 
