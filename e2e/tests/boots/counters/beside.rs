@@ -53,8 +53,8 @@ fn for_ever(name: &str, pmu: Pmu, does: &str) -> Result<Guest> {
 
 /// The host's counters of a CPU, at least so many ticks after they were begun.
 ///
-/// Each question costs the host some hundred thousand instructions, and the slower the emulator is, the fewer its guests
-/// have between two of them: it is asked rarely.
+/// Each question costs the host some hundred thousand instructions, and the slower the emulator is, the fewer its
+/// guests have between two of them: it is asked rarely.
 fn counts_after(host: &mut Host, cpu: u32, ticks: u64) -> Result<CpuPerf> {
     loop {
         let counts = host.client()?.cpu_figures(cpu)?;
@@ -188,10 +188,12 @@ fn neighbour_has_its_share(other: Guest, text: &str) -> Result<()> {
     host.limit(Duration::from_secs(240));
     host.guest_prints("good", "counters: compute: going")?;
     host.guest_prints("other", text)?;
-    let before = host.client()?.cpu_figures(0)?;
+    // The host's work for what both have printed was charged to the one in whose turn it was done: the other one has that
+    // time first.
+    let before = counts_after(&mut host, 0, SHORT_STRETCH)?;
     let after = counts_after(&mut host, 0, before.ticks + STRETCH)?;
     nothing_is_lost(&after)?;
     let (ticks, all) = (guest_ticks(&after, 0)? - guest_ticks(&before, 0)?, after.ticks - before.ticks);
-    ensure!(ticks * 2 + 2 * SLICE >= all - all / 50, "{ticks} of {all}: {before:?} {after:?}");
+    ensure!(ticks * 2 + 2 * SLICE >= all - all / 20, "{ticks} of {all}: {before:?} {after:?}");
     host.powers_off()
 }
