@@ -60,8 +60,11 @@ impl Host for TaskHost {
 
     #[inline]
     fn set_alarm(&mut self, deadline: Option<u64>) {
-        match deadline.into_iter().chain(self.others_alarm).chain(self.send_at).min() {
-            Some(alarm) => timer::set_alarm(alarm.max(cpu::tsc() + timer::us_to_ticks(NEAREST_ALARM_US))),
+        let own = deadline.into_iter().chain(self.send_at).min();
+        let own = own.map(|alarm| alarm.max(cpu::tsc() + timer::us_to_ticks(NEAREST_ALARM_US)));
+        // A guest that sets its timer all the time postpones its own alarm, and nobody else's.
+        match own.into_iter().chain(self.others_alarm).min() {
+            Some(alarm) => timer::set_alarm(alarm),
             None => timer::clear_alarm(),
         }
     }

@@ -18,8 +18,13 @@ static VENDOR: AtomicU32 = AtomicU32::new(0);
 pub type Storm = fn(&Unit) -> !;
 
 /// By their names.
-pub const STORMS: &[(&str, Storm)] =
-    &[("count", count), ("storm-writes", write), ("storm-overflows", overflow), ("storm-masked", overflow_masked)];
+pub const STORMS: &[(&str, Storm)] = &[
+    ("count", count),
+    ("storm-writes", write),
+    ("storm-overflows", overflow),
+    ("storm-masked", overflow_masked),
+    ("storm-alarms", set_timer),
+];
 
 /// Nothing but work of its own, for which it needs no counters.
 pub fn compute() -> ! {
@@ -81,6 +86,18 @@ fn overflow_masked(unit: &Unit) -> ! {
     apic::write(Register::Performance, MASKED | u32::from(VECTOR));
     loop {
         start_all(unit);
+    }
+}
+
+/// The timer is set again and again, long before it is due: so is the host's, which is to end the guest's turn.
+fn set_timer(_: &Unit) -> ! {
+    const TSC_DEADLINE_MODE: u32 = 2 << 17;
+    print!("counters: storm-alarms: going\n");
+    apic::write(Register::Timer, TSC_DEADLINE_MODE | u32::from(VECTOR));
+    let mut far = u64::MAX / 2;
+    loop {
+        cpu::write_msr(apic::TSC_DEADLINE_MSR, far);
+        far -= 1;
     }
 }
 
