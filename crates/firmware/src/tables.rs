@@ -22,7 +22,7 @@ pub const MAX_MEMORY_AFFINITIES: usize = 32;
 /// Problems kept; more are only counted.
 pub const MAX_WARNINGS: usize = 32;
 
-/// Everything [`crate::discover`] finds. About 10 KiB: meant for a `static`, not for a small stack.
+/// Everything [`crate::discover`] finds. About 10 KiB: not for a small stack.
 #[derive(Debug)]
 pub struct Tables {
     /// CPUs that are enabled or can become so, in firmware's order. Empty where there is no usable MADT: then the

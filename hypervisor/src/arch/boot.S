@@ -192,5 +192,5 @@ boot_directory_image: .skip 4096 // the image in its slot
 .align 4096
 .global boot_stack_bottom
 .global boot_stack_top
-boot_stack_bottom: .skip 65536
+boot_stack_bottom: .skip 131072
 boot_stack_top:

@@ -14,7 +14,7 @@ use crate::arch::{apic, speculation, stack, timer};
 use crate::guests::slots::GUESTS;
 use crate::kernel::cpus::{self, VIRTUALIZATION};
 use crate::kernel::inherited;
-use crate::kernel::platform::BOOT;
+use crate::kernel::platform::boot_info;
 use crate::lifecycle::restart::trust;
 
 /// The host, now.
@@ -23,7 +23,7 @@ pub fn host() -> HostInfo {
         Some((kind, features)) => (*kind, features.iter().map(ToString::to_string).collect()),
         None => (Virtualization::None, Vec::<String>::new()),
     };
-    let total = BOOT.get().map_or(0, |(boot, _)| boot.memory_map.usable_bytes());
+    let total = boot_info().map_or(0, |boot| boot.memory_map.usable_bytes());
     let free = FRAMES.lock().free_bytes();
     let (unclaimed_nmis, unexpected_interrupts, last_unexpected_vector) = strays::counts();
     HostInfo {
@@ -71,7 +71,7 @@ fn guest_bytes() -> u64 {
 
 /// Memory that the loader's modules (the bundle) hold: the guests' files, not the host's.
 fn module_bytes() -> u64 {
-    let Some((boot, _)) = BOOT.get() else { return 0 };
+    let Some(boot) = boot_info() else { return 0 };
     let page_bytes =
         |range: units::PhysRange| range.aligned_outwards(units::PAGE_BYTES).map_or(0, |range| range.bytes());
     boot.modules.iter().map(|module| page_bytes(module.range)).sum()

@@ -29,7 +29,7 @@ use crate::arch::pci::Space as Registers;
 use crate::arch::{apic, cpu, fault, timer};
 use crate::guests::slots::GUESTS;
 use crate::kernel::iommu;
-use crate::kernel::platform::{BOOT, FIRMWARE};
+use crate::kernel::platform::{boot_info, firmware, options};
 use crate::kernel::timeline::{self, Name};
 
 /// Functions that are kept; more are only counted.
@@ -73,7 +73,7 @@ pub fn take_iommus_over() {
 /// With `pci=all` and `pci=allow` everything that is wanted is probed now; `between` is called after each function.
 pub fn probe_before_guests(mut between: impl FnMut()) {
     let mut survey = SURVEY.lock();
-    let Some((_, options)) = BOOT.get().filter(|(_, options)| options.pci != Filter::Lazy) else { return };
+    let Some(options) = options().filter(|options| options.pci != Filter::Lazy) else { return };
     let _span = timeline::span(Name::PciProbe, 0);
     while survey.step(&options.pci) == Step::More {
         between();
@@ -82,7 +82,7 @@ pub fn probe_before_guests(mut between: impl FnMut()) {
 
 /// The guests that start with the host are ordered to: an idle CPU once they run may probe.
 pub fn let_the_idle_probe() {
-    let is_lazy = BOOT.get().is_some_and(|(_, options)| options.pci == Filter::Lazy);
+    let is_lazy = options().is_some_and(|options| options.pci == Filter::Lazy);
     IS_FOR_IDLE.store(is_lazy, Ordering::Release);
 }
 
@@ -92,7 +92,7 @@ pub fn step_while_idle() -> bool {
     if !IS_FOR_IDLE.load(Ordering::Relaxed) || !is_no_guest_starting() {
         return false;
     }
-    let (Some(mut survey), Some((_, options))) = (SURVEY.try_lock(), BOOT.get()) else { return false };
+    let (Some(mut survey), Some(options)) = (SURVEY.try_lock(), options()) else { return false };
     if survey.step(&options.pci) == Step::Done {
         IS_FOR_IDLE.store(false, Ordering::Relaxed);
     }
@@ -106,7 +106,7 @@ fn is_no_guest_starting() -> bool {
 
 /// Probes what is left to probe by the operator's policy, now.
 pub fn probe_everything() {
-    let Some((_, options)) = BOOT.get() else { return };
+    let Some(options) = options() else { return };
     let mut survey = SURVEY.lock();
     while survey.step(&options.pci) == Step::More {}
 }
@@ -133,7 +133,7 @@ pub fn taken_by(function: Bdf, memory: PhysRange) -> Option<String> {
     let overlaps = |start: u64, end: u64| memory.start().0 < end && start < memory.end().0;
     // Neither lock is held when the survey's is taken.
     let iommus = iommu::register_ranges();
-    let known = taken(&FIRMWARE.lock(), &iommus);
+    let known = taken(firmware(), &iommus);
     if let Some((start, _, owner)) = known.into_iter().find(|(start, end, _)| overlaps(*start, *end)) {
         return Some(format!("{owner} ({start:#x})"));
     }
@@ -222,12 +222,12 @@ impl Survey {
     fn begin(&mut self, filter: &Filter) {
         self.is_begun = true;
         let iommus = iommu::register_ranges();
-        let tables = FIRMWARE.lock();
+        let tables = firmware();
         let mut roots: Vec<(u16, u8)> = [(0, 0)].into();
         for ecam in &tables.mcfg {
             let range =
                 EcamRange { base: ecam.base, segment: ecam.segment, first_bus: ecam.bus_start, last_bus: ecam.bus_end };
-            if is_clear(range, &tables, &iommus) && self.space.config.add(range) {
+            if is_clear(range, tables, &iommus) && self.space.config.add(range) {
                 roots.push((range.segment, range.first_bus));
             } else {
                 log::warn!("PCI: configuration space at {:#x}, by firmware, is not used; ports are", range.base);
@@ -246,13 +246,13 @@ impl Survey {
 /// there.
 fn is_clear(range: EcamRange, tables: &Tables, iommus: &[PhysRange]) -> bool {
     let others = taken(tables, iommus).into_iter().filter(|(start, ..)| *start != range.base);
-    BOOT.get().is_some() && others.into_iter().all(|(start, end, _)| !range.overlaps(start, end))
+    boot_info().is_some() && others.into_iter().all(|(start, end, _)| !range.overlaps(start, end))
 }
 
 /// Addresses that are memory or the host's devices, by firmware: from, to, what.
 fn taken(tables: &Tables, iommus: &[PhysRange]) -> Vec<(u64, u64, &'static str)> {
     let end_of_memory = 1 << (cpu::cpuid(0x8000_0008, 0).eax & 0x3f);
-    let map = BOOT.get().map(|(boot, _)| &boot.memory_map);
+    let map = boot_info().map(|boot| &boot.memory_map);
     let memory =
         map.into_iter().flat_map(|map| map.usable()).map(|memory| (memory.start().0, memory.end().0, "memory"));
     let io_apics = tables.io_apics.iter().map(|io_apic| (io_apic.address, "an I/O APIC"));

@@ -9,7 +9,7 @@ use firmware::power::Power;
 use units::{PageSize, PhysRange};
 
 use super::interrupts::choose_apic;
-use super::platform::read_firmware;
+use super::platform::{boot_info, firmware, keep_firmware, options, read_firmware};
 use crate::arch::address::DIRECT_MAP;
 use crate::arch::boot::BootMemory;
 use crate::arch::cpu_local;
@@ -18,41 +18,47 @@ use crate::arch::heap::{self, HEAP_BYTES};
 use crate::arch::memory::{self, DevicePage, FRAMES};
 use crate::arch::percpu::MAX_CPUS;
 use crate::arch::{apic, ioapic, power, stack, switch_pages, timer};
-use crate::kernel::platform::{BOOT, FIRMWARE};
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::{inherited, iommu, ledger};
 
 /// Opens the ledger of all memory, enters this image's own page tables, and goes on with the timelines.
 pub fn build_memory(info: &BootInfo, options: &Options) {
-    let mut tables = FIRMWARE.lock();
+    let (mut tables, mut iommus) = (Tables::new(), iommu::Table::new());
     read_firmware(info, &mut tables);
-    iommu::copy_table(&BootMemory, &tables);
+    iommus.read(&BootMemory, &tables);
     choose_apic(options.apic);
     let has_epitaph = ledger::open(info, options, inherited::record().as_ref());
     enter_address_space(info, &tables, None);
+    keep(tables, &iommus);
     if has_epitaph {
         ending::allow_epitaph();
     }
     timeline::adopt(inherited::timelines());
-    ledger::furnish(info, options, &tables, inherited::is_update());
+    ledger::furnish(info, options, firmware(), inherited::is_update());
 }
 
 /// The memory of an image on trial: what it was given in advance is free, nothing else. It is still on the switch
 /// pages.
 pub fn build_memory_on_trial(info: &BootInfo, options: &Options, staging_memory: PhysRange, switch_pages: PhysRange) {
-    let mut tables = FIRMWARE.lock();
+    let (mut tables, mut iommus) = (Tables::new(), iommu::Table::new());
     read_firmware(info, &mut tables);
-    iommu::copy_table(&BootMemory, &tables);
+    iommus.read(&BootMemory, &tables);
     choose_apic(options.apic);
     ledger::open_on_trial(staging_memory);
     enter_address_space(info, &tables, Some(switch_pages));
+    keep(tables, &iommus);
+}
+
+/// Firmware's tables are on the boot stack until there is a heap.
+fn keep(tables: Tables, iommus: &iommu::Table) {
+    keep_firmware(tables);
+    iommus.keep();
 }
 
 /// An image that has taken over owns all memory, but for what guests have and what is still to be read.
 pub fn take_all_memory() {
-    let (Some((info, options)), Ok((staging_memory, switch_frames))) = (BOOT.get(), inherited::on_trial()) else {
-        return;
-    };
+    let (Some(info), Some(options)) = (boot_info(), options()) else { return };
+    let Ok((staging_memory, switch_frames)) = inherited::on_trial() else { return };
     if ledger::take_all(info, options, staging_memory, inherited::record().as_ref()) {
         ending::allow_epitaph();
     }
@@ -62,8 +68,8 @@ pub fn take_all_memory() {
 
 /// An image that has taken over keeps account of memory as the operator wants it.
 pub fn furnish_memory() {
-    let Some((info, options)) = BOOT.get() else { return };
-    ledger::furnish(info, options, &FIRMWARE.lock(), inherited::is_update());
+    let (Some(info), Some(options)) = (boot_info(), options()) else { return };
+    ledger::furnish(info, options, firmware(), inherited::is_update());
     ledger::background::guest_starts();
 }
 

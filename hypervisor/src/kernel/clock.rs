@@ -5,7 +5,7 @@ use firmware::power::Power;
 
 use crate::arch::timer::{self, Reference};
 use crate::arch::{clock, power};
-use crate::kernel::platform::FIRMWARE;
+use crate::kernel::platform::firmware;
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::{console, inherited};
 
@@ -23,7 +23,7 @@ pub fn start_clock() {
 }
 
 fn measure_clock() {
-    let tables = FIRMWARE.lock();
+    let tables = firmware();
     let hpet = tables.hpet_address.map(|_| Reference::Hpet);
     let pm_timer = tables.pm_timer.map(|timer| Reference::PmTimer(timer.port));
     match timer::calibrate(hpet.or(pm_timer)) {
@@ -36,6 +36,6 @@ fn measure_clock() {
 
 /// Logs how the machine is powered off.
 pub fn note_power_off() {
-    let tables = FIRMWARE.lock();
-    power::note(Power::new(&tables));
+    let tables = firmware();
+    power::note(Power::new(tables));
 }

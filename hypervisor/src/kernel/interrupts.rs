@@ -16,7 +16,7 @@ use crate::arch::line_inputs::Input;
 use crate::arch::{apic, power, strays, trap, watchdog};
 use crate::kernel::console;
 use crate::kernel::iommu::inputs;
-use crate::kernel::platform::{BOOT, FIRMWARE};
+use crate::kernel::platform::{firmware, options};
 use crate::kernel::timeline::{self, Name};
 
 const COM1_IRQ: u8 = 4;
@@ -58,7 +58,7 @@ pub fn choose_apic(wanted: ApicMode) {
 /// Masks all interrupts but those that the host uses.
 pub fn quiet_interrupts() {
     let _span = timeline::span(Name::Interrupts, 0);
-    let tables = FIRMWARE.lock();
+    let tables = firmware();
     if tables.has_8259 {
         power::mask_8259();
     }
@@ -68,7 +68,7 @@ pub fn quiet_interrupts() {
 
 /// The control channel's UART interrupts the boot CPU, which serves it.
 pub fn route_control_channel() {
-    let line = FIRMWARE.lock().isa_interrupt(COM2_IRQ);
+    let line = firmware().isa_interrupt(COM2_IRQ);
     if !route_to_this_cpu(line, CONTROL_UART, Some(trap::vector::CONTROL_UART)) {
         log::warn!("control channel: no I/O APIC has its interrupt; it is checked only when the host is awake");
     }
@@ -77,7 +77,7 @@ pub fn route_control_channel() {
 /// The console's UART interrupts the boot CPU when it has room; returns whether it does. An input that is
 /// level-triggered would interrupt for as long as there is nothing to print: it is not used, and the UART is polled.
 pub fn route_console() -> bool {
-    let line = FIRMWARE.lock().isa_interrupt(COM1_IRQ);
+    let line = firmware().isa_interrupt(COM1_IRQ);
     if line.is_level {
         route_to_this_cpu(line, CONSOLE_UART, None);
         return false;
@@ -95,9 +95,9 @@ pub fn take_interrupts() {
 /// A watchdog for images on trial and for the host's end; returns whether there is a way for one.
 pub fn prepare_watchdog() -> bool {
     let has_one = {
-        let tables = FIRMWARE.lock();
+        let tables = firmware();
         let used = [COM1_IRQ, COM2_IRQ].map(|irq| tables.isa_interrupt(irq).gsi);
-        let free = |gsi| if used.contains(&gsi) { None } else { input_of(&tables, gsi) };
+        let free = |gsi| if used.contains(&gsi) { None } else { input_of(tables, gsi) };
         watchdog::prepare(tables.hpet_address.is_some(), free)
     };
     if !watchdog::has_entry() {
@@ -142,14 +142,14 @@ pub fn remap_interrupts_again() {
 
 /// The watchdog of the image before is this one's business no more.
 pub fn silence_watchdog() {
-    let tables = FIRMWARE.lock();
+    let tables = firmware();
     watchdog::silence(tables.hpet_address.is_some(), tables.io_apics.len());
 }
 
 /// Sends a UART's interrupt to the calling CPU, where it sends a vector; `false` if no I/O APIC has it. The owner of
 /// the end of the host routes it again.
 fn route_to_this_cpu(line: Override, uart: usize, vector: Option<u8>) -> bool {
-    let Some((number, input)) = input_of(&FIRMWARE.lock(), line.gsi) else { return false };
+    let Some((number, input)) = input_of(firmware(), line.gsi) else { return false };
     if let Some(vector) = vector {
         let interrupt = Interrupt { vector, destination: apic::id(), is_level: line.is_level };
         let entry = inputs::redirect(number, input, Signal::Interrupt(interrupt), line.is_active_low);
@@ -164,7 +164,7 @@ fn route_to_this_cpu(line: Override, uart: usize, vector: Option<u8>) -> bool {
 /// The I/O APIC that has this global interrupt, and at which input, as firmware states it. The hardware is not
 /// accessed.
 pub fn line_input(gsi: u32) -> Option<Input> {
-    let tables = FIRMWARE.lock();
+    let tables = firmware();
     let below = tables.io_apics.iter().enumerate().filter(|(_, io_apic)| io_apic.gsi_base <= gsi);
     let (number, io_apic) = below.max_by_key(|(_, io_apic)| io_apic.gsi_base)?;
     Some((number, gsi - io_apic.gsi_base)).filter(|(_, input)| *input < 256)
@@ -175,7 +175,7 @@ pub fn line_input(gsi: u32) -> Option<Input> {
 /// # Errors
 /// No I/O APIC has it, or the host uses it.
 pub fn check_line(gsi: u32) -> Result<(), String> {
-    let input = input_of(&FIRMWARE.lock(), gsi).ok_or("is no I/O APIC's")?;
+    let input = input_of(firmware(), gsi).ok_or("is no I/O APIC's")?;
     let lines = UART_LINES.lock();
     let users = ["the console's (COM1)", "the control channel's (COM2)"];
     let used = lines.iter().zip(users).find(|(line, _)| line.is_some_and(|known| known.line.gsi == gsi));
@@ -193,7 +193,7 @@ fn input_of(tables: &Tables, gsi: u32) -> Option<(usize, u32)> {
 
 /// An image that has taken over prints the log from now on.
 pub fn take_console() {
-    let Some((_, options)) = BOOT.get() else { return };
+    let Some(options) = options() else { return };
     console::start(options.log, options.console);
     console::run(route_console());
 }

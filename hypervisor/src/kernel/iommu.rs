@@ -20,14 +20,14 @@ use handover::layout::Purpose;
 use iommu::description::{self, Description, Kind, UnitDescription};
 use iommu::{MAX_PIECES, Place, Problem, Reports, Store, Storms, Unit};
 use pci::{Bdf, ConfigSpace};
-use spin::Mutex;
+use spin::{Mutex, Once};
 use units::{MIB, PageSize, PhysRange};
 use wire::{IommuKind, IommuUnit};
 
 use self::given::Given;
 
 use super::inherited;
-use super::platform::{BOOT, FIRMWARE};
+use super::platform::{boot_info, firmware};
 use crate::arch::iommu::{TableWords, UnitRegisters, has_pairs};
 use crate::arch::memory::FRAMES;
 use crate::arch::{apic, timer};
@@ -39,15 +39,22 @@ const MAX_TABLE_BYTES: usize = 8 << 10;
 /// From one event of a function to the next, and from one line about a unit's own trouble to the next.
 const REPORT_INTERVAL_US: u64 = 10_000_000;
 
-/// Firmware's table, copied while the boot page tables show it, and where it was.
-static TABLE: Mutex<Copied> = Mutex::new(Copied { address: 0, bytes: ArrayVec::new_const() });
+/// Firmware's table.
+static TABLE: Once<Kept> = Once::new();
 /// The units, once they are taken over.
 static IOMMUS: Mutex<Option<Box<Iommus>>> = Mutex::new(None);
 
-/// A table's bytes.
-struct Copied {
+/// Firmware's table, copied while the boot page tables show it.
+pub struct Table {
+    /// Where it was.
     address: u64,
     bytes: ArrayVec<u8, MAX_TABLE_BYTES>,
+}
+
+/// The same on the heap.
+struct Kept {
+    address: u64,
+    bytes: Vec<u8>,
 }
 
 /// All units and their tables.
@@ -74,28 +81,38 @@ struct Driven {
     quiet_until: u64,
 }
 
-/// Copies firmware's table, which later page tables do not show.
-pub fn copy_table(memory: &dyn PhysicalMemory, tables: &Tables) {
-    let Some(address) = tables.ivrs.or(tables.dmar) else { return };
-    let mut copied = TABLE.lock();
-    copied.address = address;
-    copied.bytes.clear();
-    let mut header = [0; 8];
-    if memory.read(address, &mut header).is_err() {
-        return;
+impl Table {
+    /// None.
+    pub const fn new() -> Self {
+        Self { address: 0, bytes: ArrayVec::new_const() }
     }
-    let [_, _, _, _, length @ ..] = header;
-    let wanted = (u32::from_le_bytes(length) as usize).min(MAX_TABLE_BYTES);
-    for offset in 0..wanted as u64 {
-        let mut byte = [0];
-        if memory.read(address + offset, &mut byte).is_err() {
+
+    /// Copies the table, which later page tables do not show, if there is one.
+    pub fn read(&mut self, memory: &dyn PhysicalMemory, tables: &Tables) {
+        let Some(address) = tables.ivrs.or(tables.dmar) else { return };
+        self.address = address;
+        let mut header = [0; 8];
+        if memory.read(address, &mut header).is_err() {
             return;
         }
-        copied.bytes.push(byte[0]);
+        let [_, _, _, _, length @ ..] = header;
+        let wanted = (u32::from_le_bytes(length) as usize).min(MAX_TABLE_BYTES);
+        for offset in 0..wanted as u64 {
+            let mut byte = [0];
+            if memory.read(address + offset, &mut byte).is_err() {
+                return;
+            }
+            self.bytes.push(byte[0]);
+        }
+    }
+
+    /// Keeps it on the heap.
+    pub fn keep(&self) {
+        TABLE.call_once(|| Kept { address: self.address, bytes: self.bytes.to_vec() });
     }
 }
 
-impl PhysicalMemory for Copied {
+impl PhysicalMemory for Kept {
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Unreadable> {
         let offset = usize::try_from(address.wrapping_sub(self.address)).map_err(|_| Unreadable)?;
         let end = offset.checked_add(into.len()).ok_or(Unreadable)?;
@@ -107,7 +124,7 @@ impl PhysicalMemory for Copied {
 /// Takes all units over: in an image that replaced another one, as that has left them where it can be. Functions are
 /// blocked from here on, but for memory that firmware reserves for them. `config` reads the numbers of buses.
 pub fn begin(config: &mut dyn ConfigSpace) {
-    let Some((info, _)) = BOOT.get() else { return };
+    let Some(info) = boot_info() else { return };
     let description = describe(info, config);
     if description.units.is_empty() {
         return;
@@ -139,7 +156,8 @@ pub fn begin(config: &mut dyn ConfigSpace) {
 /// Returns firmware's description; each problem of it is logged.
 fn describe(info: &BootInfo, config: &mut dyn ConfigSpace) -> Description {
     let mut description = Description::new();
-    if let Err(problem) = description::read(&*TABLE.lock(), &FIRMWARE.lock(), config, &mut description) {
+    if let Some(Err(problem)) = TABLE.get().map(|table| description::read(table, firmware(), config, &mut description))
+    {
         log::warn!("firmware tables: {problem}");
     }
     description.check_reserved(|range| is_usable(info, range));
@@ -189,7 +207,7 @@ impl Iommus {
     /// A unit's registers, where the unit can be used.
     fn registers(&self, number: usize) -> Result<UnitRegisters, String> {
         let range = self.description.units[number].register_range();
-        if BOOT.get().is_some_and(|(info, _)| is_usable(info, range)) {
+        if boot_info().is_some_and(|info| is_usable(info, range)) {
             return Err("its registers are usable memory by the memory map".to_string());
         }
         if !has_pairs() {

@@ -2,19 +2,48 @@
 //! The machine as the loader and the firmware describe it, and what the operator wants of it: plain data, read once at
 //! boot.
 
+use alloc::boxed::Box;
+
 use boot::BootInfo;
 use boot::options::{Complaints, Options};
 use firmware::Tables;
-use spin::{Mutex, Once};
+use spin::Once;
 use units::{PHYSICAL_LIMIT, PhysAddr};
 
 use super::timeline::{self, Name};
 use crate::arch::{cpu, fault};
 
 /// The loader's start info and the operator's options; of an image that replaces another, as that one handed them over.
-pub static BOOT: Once<(BootInfo, Options)> = Once::new();
+static BOOT: Once<Box<(BootInfo, Options)>> = Once::new();
+static FIRMWARE: Once<Box<Tables>> = Once::new();
+
+/// The loader's start info, once there is a heap.
+pub fn boot_info() -> Option<&'static BootInfo> {
+    BOOT.get().map(|boot| &boot.0)
+}
+
+/// The operator's options, once there is a heap.
+pub fn options() -> Option<&'static Options> {
+    BOOT.get().map(|boot| &boot.1)
+}
+
 /// The firmware's tables.
-pub static FIRMWARE: Mutex<Tables> = Mutex::new(Tables::new());
+///
+/// # Panics
+/// They have not been read: there is no heap yet.
+pub fn firmware() -> &'static Tables {
+    FIRMWARE.get().expect("the host's memory is built from firmware's tables")
+}
+
+/// Keeps what the loader and the operator have stated.
+pub fn keep_boot(info: BootInfo, options: Options) {
+    BOOT.call_once(|| Box::new((info, options)));
+}
+
+/// Keeps the firmware's tables.
+pub fn keep_firmware(tables: Tables) {
+    FIRMWARE.call_once(|| Box::new(tables));
+}
 
 /// Parses the operator's options.
 pub fn parse_options(command_line: &str) -> (Options, Complaints<'_>) {

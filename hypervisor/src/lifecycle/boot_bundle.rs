@@ -10,14 +10,14 @@ use crate::guests::guest::Guest;
 use crate::guests::slots::GUESTS;
 use crate::guests::{configuration, networks, sockets};
 use crate::kernel::cpus;
-use crate::kernel::platform::BOOT;
+use crate::kernel::platform::boot_info;
 use crate::kernel::timeline::{self, Name};
 
 /// Finds the bundle among the loader's modules: the first one is it. Without one, or with a broken one, the host is up
 /// all the same, without guests.
 pub fn find_bundle() -> Option<Bundle<'static>> {
     let _span = timeline::span(Name::Bundle, 0);
-    let (info, _) = BOOT.get()?;
+    let info = boot_info()?;
     let Some(module) = info.modules.first() else {
         log::warn!("no bundle: the loader gave no module, so there are no guests (in QEMU: -initrd FILE)");
         return None;

@@ -8,7 +8,7 @@ mod logging;
 use boot::options::Measurement;
 
 use crate::arch::percpu::{BOOT_CPU, PerCpu};
-use crate::kernel::platform::BOOT;
+use crate::kernel::platform::options;
 use crate::kernel::storm;
 
 /// Orders the load of a measurement, while the host boots.
@@ -32,5 +32,5 @@ pub fn before_the_loop() {
 }
 
 fn is_asked_for(measurement: Measurement) -> bool {
-    BOOT.get().is_some_and(|(_, options)| options.measurements.contains(&measurement))
+    options().is_some_and(|options| options.measurements.contains(&measurement))
 }

@@ -48,7 +48,7 @@ use wire::Refusal;
 
 use crate::arch::cpu;
 use crate::kernel::inherited::{self, ChannelState};
-use crate::kernel::platform::BOOT;
+use crate::kernel::platform::options;
 use crate::kernel::timeline::{self, Name};
 use crate::lifecycle::update::hand_over_state::HandOverState;
 
@@ -180,7 +180,7 @@ impl Restart {
 
 /// Returns a restart, if no guest is left running and the operator wants another generation; none if it is refused.
 pub fn after_guests() -> Option<Restart> {
-    let wanted = BOOT.get().map_or(1, |(_, options)| options.restart_after_guests);
+    let wanted = options().map_or(1, |options| options.restart_after_guests);
     if inherited::generation() >= wanted {
         return None;
     }

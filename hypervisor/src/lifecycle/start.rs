@@ -10,7 +10,7 @@ use crate::arch::{apic, cpu, descriptor, fault, image, stack, strays, timer, tra
 use crate::guests::control_keys;
 use crate::guests::pci::{self, assignments};
 use crate::kernel::cpus::{self, Others};
-use crate::kernel::platform::{BOOT, parse_options};
+use crate::kernel::platform::{keep_boot, parse_options};
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::{address_space, clock, console, inherited, interrupts};
 use crate::lifecycle::restart::successor;
@@ -54,7 +54,7 @@ pub fn start(source: Source, entered_at: u64) -> ! {
     console::log::add_ring(BOOT_CPU, options.log_buffer.boot_bytes());
     successor::take_events();
     drop(ringing);
-    BOOT.call_once(|| (info.clone(), options));
+    keep_boot(info.clone(), options);
     match stack::new_stack() {
         Ok(top) => stack::continue_on(top, on_own_stack),
         Err(error) => panic!("no stack for the boot CPU: {error:?}"),

@@ -10,7 +10,7 @@ use wire::{PciCost, PciFunction, PciPolicy, PciRange, PciSurvey, ReplyBody, page
 
 use super::{SURVEY, assignments, groups, sriov};
 use crate::kernel::iommu::guests as iommu;
-use crate::kernel::platform::BOOT;
+use crate::kernel::platform::options;
 
 /// The problem of a function that was stopped.
 const STOPPED: &str = "it is stopped: its IOMMU has refused too many of its requests; reset the guest that has it";
@@ -31,7 +31,7 @@ pub fn list(from_index: u32, holder: impl Fn(Bdf) -> Option<String>) -> ReplyBod
 fn snapshot(from_index: usize) -> (PciSurvey, Vec<Function>, usize) {
     let survey = SURVEY.lock();
     let found = survey.found.iter().skip(from_index).take(PAGE_FUNCTIONS).cloned().collect();
-    let policy = match BOOT.get().map(|(_, options)| &options.pci) {
+    let policy = match options().map(|options| &options.pci) {
         Some(Filter::All) => PciPolicy::All,
         Some(Filter::Allow(_)) => PciPolicy::Allow,
         Some(Filter::Lazy) | None => PciPolicy::Lazy,

@@ -13,7 +13,7 @@ use crate::arch::apic;
 use crate::arch::percpu::{MAX_CPUS, PerCpu};
 use crate::arch::smp::{self, Machine};
 use crate::arch::{descriptor, stack};
-use crate::kernel::platform::BOOT;
+use crate::kernel::platform::options;
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::{console, inherited, places};
 
@@ -33,7 +33,7 @@ impl Others {
     /// orders them to start; waits for none.
     pub fn kick() -> Self {
         let mut this = Self { machine: Machine::new(&[]), crew: None, wanted: Vec::new(), under_way: None };
-        let Some((_, options)) = BOOT.get() else { return this };
+        let Some(options) = options() else { return this };
         let (ids, named) = identifiers(apic::id());
         let ids = set_identifiers(ids);
         places::prepare(ids.len());
@@ -120,7 +120,7 @@ pub fn prepare(ids: &'static [u32], wanted: &[u32], options: &Options, named: us
 pub fn prepare_one(index: u32) -> Result<(), smp::OutOfMemory> {
     let apic_id = apic_id(index).ok_or(smp::OutOfMemory)?;
     smp::give_stack(index)?;
-    let log_bytes = BOOT.get().map_or(LogBuffer::DEFAULT, |(_, options)| options.log_buffer).other_bytes();
+    let log_bytes = options().map_or(LogBuffer::DEFAULT, |options| options.log_buffer).other_bytes();
     console::log::add_ring(index, log_bytes);
     timeline::add_ring(index);
     if prepare_cpu(index, apic_id) { Ok(()) } else { Err(smp::OutOfMemory) }

@@ -11,7 +11,7 @@ use super::table::{APIC_IDS, cell, identifiers, set_identifiers};
 use super::virtualization::VIRT;
 use crate::arch::percpu::BOOT_CPU;
 use crate::arch::smp;
-use crate::kernel::platform::BOOT;
+use crate::kernel::platform::options;
 use crate::kernel::{inherited, places};
 
 /// The CPUs that the image before hands over, by its numbers, as they run already: they are online, and others
@@ -46,7 +46,7 @@ pub fn adopt_running(members: &[(u32, u32)]) -> Result<(), &'static str> {
 
 /// Lets the CPUs that are not online come online from now on. For an image that has taken over and has all memory.
 pub fn expect_others() {
-    let (Some((_, options)), Some(ids)) = (BOOT.get(), APIC_IDS.get()) else { return };
+    let (Some(options), Some(ids)) = (options(), APIC_IDS.get()) else { return };
     if ids.len() > 1
         && let Some(crew) = prepare(ids, &[], options, 0)
     {

@@ -10,7 +10,7 @@ use spin::Once;
 
 use crate::arch::apic::{self, Mode as ApicMode};
 use crate::arch::percpu::{BOOT_CPU, MAX_CPUS, PerCpu};
-use crate::kernel::platform::FIRMWARE;
+use crate::kernel::platform::firmware;
 
 /// One for each identifier.
 static CELLS: Once<Vec<CpuCell>> = Once::new();
@@ -39,7 +39,7 @@ impl Member {
 
 /// All CPUs that can be used, this one first, then in the firmware's order; and how many the firmware names.
 pub fn identifiers(mine: u32) -> (Vec<u32>, usize) {
-    let tables = FIRMWARE.lock();
+    let tables = firmware();
     let others = || tables.cpus.iter().filter(|cpu| cpu.apic_id != mine);
     // In xAPIC mode an interrupt's destination has eight bits, of which one value means all.
     let is_reachable = |apic_id: &u32| apic::mode() == ApicMode::X2apic || *apic_id < 0xff;

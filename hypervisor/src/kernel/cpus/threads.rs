@@ -9,7 +9,7 @@ use mitigations::smt::{is_first_of_its_core, thread_bits};
 
 use super::table::{APIC_IDS, online};
 use crate::arch::cpu;
-use crate::kernel::platform::BOOT;
+use crate::kernel::platform::options;
 
 /// Low bits of an APIC identifier that name a thread of a core, as the calling CPU's CPUID describes them.
 fn bits() -> u32 {
@@ -21,7 +21,7 @@ fn bits() -> u32 {
 
 /// Returns whether the operator lets guests run on all threads of a core.
 fn are_all_used() -> bool {
-    BOOT.get().is_none_or(|(_, options)| options.smt.uses_all_threads(options.mitigations == Mode::Auto))
+    options().is_none_or(|options| options.smt.uses_all_threads(options.mitigations == Mode::Auto))
 }
 
 /// Returns whether guests run beside each other on threads of one core.

@@ -9,7 +9,7 @@ use wire::Virtualization;
 use super::threads;
 use crate::arch::virt::{Unavailable, Virt};
 use crate::arch::{speculation, switch_pages};
-use crate::kernel::platform::BOOT;
+use crate::kernel::platform::options;
 use crate::kernel::timeline::{self, Name};
 use crate::kernel::trial_pages;
 
@@ -46,7 +46,7 @@ pub fn detect_virtualization() {
 
 /// Finds out which speculation vulnerabilities this CPU has. Traps of an image on trial are the old image's.
 pub fn assess_speculation() {
-    let Some((_, options)) = BOOT.get() else { return };
+    let Some(options) = options() else { return };
     let may_probe = !trial_pages::is_on_trial();
     let assessment = speculation::detect(options.mitigations, threads::are_shared(), may_probe);
     let rows = || mitigations::TABLE.iter().zip(&assessment.statuses);
@@ -61,7 +61,7 @@ pub fn assess_speculation() {
 
 /// The CPU's counters, if guests' events are to be counted with them and can be: their name.
 fn detect_counters(virt: Virt) -> Option<&'static str> {
-    if BOOT.get().is_none_or(|(_, options)| options.pmu != pmu::Choice::Hardware) {
+    if options().is_none_or(|options| options.pmu != pmu::Choice::Hardware) {
         return None;
     }
     match virt.detect_counters() {

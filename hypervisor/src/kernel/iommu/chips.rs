@@ -7,11 +7,11 @@ use iommu::description::Description;
 use pci::Bdf;
 
 use crate::arch::ioapic::IoApic;
-use crate::kernel::platform::FIRMWARE;
+use crate::kernel::platform::firmware;
 
 /// The unit that the interrupts of each I/O APIC pass, with their requester; `None` where firmware names none.
 pub(super) fn chips(description: &Description) -> Vec<Option<(usize, Bdf)>> {
-    let tables = FIRMWARE.lock();
+    let tables = firmware();
     let chip_of = |id| {
         let chip = description.io_apic(id)?;
         let segment = description.units.get(usize::from(chip.unit))?.segment;
@@ -22,6 +22,6 @@ pub(super) fn chips(description: &Description) -> Vec<Option<(usize, Bdf)>> {
 
 /// Masks every input: none is sent astray while a unit changes.
 pub(super) fn mask_all() {
-    let count = FIRMWARE.lock().io_apics.len();
+    let count = firmware().io_apics.len();
     (0..count).for_each(|number| IoApic::mapped(number).mask_all());
 }

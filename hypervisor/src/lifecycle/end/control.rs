@@ -12,7 +12,7 @@ use crate::arch::serial::{self, Uart};
 use crate::arch::{apic, percpu, stack, strays, timer};
 use crate::guests::configuration;
 use crate::kernel::cpus::VIRTUALIZATION;
-use crate::kernel::platform::BOOT;
+use crate::kernel::platform::boot_info;
 use crate::kernel::{console, inherited};
 use crate::lifecycle::shutdown;
 
@@ -111,7 +111,7 @@ fn describe() -> BorrowedInfo<'static> {
         version: concat!(env!("CARGO_PKG_VERSION"), " (this host has ended)"),
         image_bytes: stack::image_bytes(),
         cpus: percpu::online(),
-        memory_total_bytes: BOOT.get().map_or(0, |(boot, _)| boot.memory_map.usable_bytes()),
+        memory_total_bytes: boot_info().map_or(0, |boot| boot.memory_map.usable_bytes()),
         memory_free_bytes: 0,
         host_overhead_bytes: 0,
         uptime_ns: timer::uptime_ns(),

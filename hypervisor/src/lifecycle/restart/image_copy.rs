@@ -17,7 +17,7 @@ use super::{files, trust};
 use crate::arch::address::BOOT_MAPPED_BYTES;
 use crate::arch::lock::{LockError, LockedFrames};
 use crate::arch::memory::{self, OwnedFrames};
-use crate::kernel::platform::BOOT;
+use crate::kernel::platform::options;
 
 /// An image on its way into its slot.
 pub struct ImageCopy {
@@ -29,7 +29,7 @@ pub struct ImageCopy {
 impl ImageCopy {
     /// Finds a slot for the image in `file`, if the host may run it.
     pub fn begin(file: &[u8], terms: Terms) -> Result<Box<Self>, StageError> {
-        let wanted = BOOT.get().map_or(Verify::default(), |(_, options)| options.verify);
+        let wanted = options().map_or(Verify::default(), |options| options.verify);
         let policy = wanted.on_a_host_with_keys(!trust::keys().is_empty());
         if policy != wanted {
             log::warn!("option verify={wanted}: this host has keys, so images are checked ({policy})");

@@ -23,7 +23,7 @@ use crate::kernel::cpus::{self, Member};
 use crate::kernel::inherited::ChannelState;
 use crate::kernel::iommu;
 use crate::kernel::ledger::retired;
-use crate::kernel::platform::BOOT;
+use crate::kernel::platform::boot_info;
 use crate::kernel::timeline;
 
 /// Writes the record of what the new image needs to know. Returns its length in bytes.
@@ -35,7 +35,7 @@ pub fn write_record(
     hashed: Hashed,
     channel_state: &ChannelState,
 ) -> Result<usize, Full> {
-    let Some((boot, _)) = BOOT.get() else { return Err(Full) };
+    let Some(boot) = boot_info() else { return Err(Full) };
     let ranges = [
         (hand_over.next.slot.range(), Purpose::Image),
         (hand_over.record.range(), Purpose::Record),

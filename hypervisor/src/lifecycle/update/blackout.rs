@@ -27,7 +27,7 @@ use crate::arch::{cpu, fault, smp, timer, watchdog};
 use crate::kernel::cpus::Member;
 use crate::kernel::inherited::ChannelState;
 use crate::kernel::interrupts;
-use crate::kernel::platform::BOOT;
+use crate::kernel::platform::options;
 use crate::kernel::trial_pages;
 use crate::lifecycle::restart::hand_over::Staged;
 
@@ -68,7 +68,7 @@ pub fn takes_nmi() -> bool {
 
 /// Returns how long the blackout may last before all go back, in microseconds.
 pub fn limit_us() -> u64 {
-    BOOT.get().map_or(UpdateLimit::Auto, |(_, options)| options.update_limit).us(smp::is_virtual())
+    options().map_or(UpdateLimit::Auto, |options| options.update_limit).us(smp::is_virtual())
 }
 
 /// Opens the blackout: every CPU comes at its next check.

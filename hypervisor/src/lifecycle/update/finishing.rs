@@ -25,7 +25,7 @@ use crate::guests::sockets::services;
 use crate::kernel::console;
 use crate::kernel::cpus;
 use crate::kernel::inherited::{self, ChannelState};
-use crate::kernel::platform::BOOT;
+use crate::kernel::platform::options;
 use crate::kernel::{address_space, interrupts};
 use crate::kernel::{timeline, trial_pages};
 use crate::lifecycle::restart::successor;
@@ -105,7 +105,7 @@ impl Finishing {
 
 /// Logs and timelines go on where they were.
 fn take_logs() {
-    let Some((_, options)) = BOOT.get() else { return };
+    let Some(options) = options() else { return };
     timeline::adopt(inherited::timelines());
     for index in cpus::online() {
         let is_boot = index == BOOT_CPU;

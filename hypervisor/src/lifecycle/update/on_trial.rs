@@ -6,6 +6,8 @@
 //! It touches no device, and what it logs waits in its ring. An exception is the old image's to report, a panic is
 //! reported to it.
 
+use ::boot::BootInfo;
+use ::boot::options::Options;
 use ::update::trial::{Stamp, TrialPage, word};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -20,7 +22,7 @@ use crate::guests::pci::assignments;
 use crate::kernel::console;
 use crate::kernel::cpus;
 use crate::kernel::inherited;
-use crate::kernel::platform::{BOOT, parse_options};
+use crate::kernel::platform::{keep_boot, parse_options};
 use crate::kernel::trial_pages::{note_page, page, page_of};
 use crate::kernel::{address_space, clock};
 use crate::lifecycle::boot_bundle;
@@ -32,9 +34,10 @@ pub fn prepare(record: PhysAddr, page: u64, entered_at: u64) -> ! {
     note_page(BOOT_CPU, page);
     boot::mark_stack_end();
     trap::prepare_gates();
-    read_record(record);
+    let (info, options) = read_record(record);
     fault::point!(crate::lifecycle::faults::update::begin());
-    build_memory();
+    build_memory(&info, &options);
+    keep_boot(info, options);
     match stack::new_stack() {
         Ok(top) => stack::continue_on(top, on_own_stack),
         Err(error) => panic!("no stack for the boot CPU: {error:?}"),
@@ -43,17 +46,14 @@ pub fn prepare(record: PhysAddr, page: u64, entered_at: u64) -> ! {
 
 /// Reads the record, once and for all. Apart, because it passes through large values on a small stack.
 #[inline(never)]
-fn read_record(record: PhysAddr) {
-    BOOT.call_once(|| {
-        let info = inherited::take_over(record).unwrap_or_else(|error| panic!("the hand-over record: {error}"));
-        let (options, _) = parse_options(&info.command_line);
-        (info, options)
-    });
+fn read_record(record: PhysAddr) -> (BootInfo, Options) {
+    let info = inherited::take_over(record).unwrap_or_else(|error| panic!("the hand-over record: {error}"));
+    let (options, _) = parse_options(&info.command_line);
+    (info, options)
 }
 
 #[inline(never)]
-fn build_memory() {
-    let Some((info, options)) = BOOT.get() else { return };
+fn build_memory(info: &BootInfo, options: &Options) {
     if let Some(version) = inherited::record().map(|record| record.switch_pages.mailbox_version.get()) {
         let newest = ::update::trial::VERSION;
         assert!(
