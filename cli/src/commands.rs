@@ -32,6 +32,7 @@ mod profile;
 mod records;
 mod relay;
 mod restart;
+mod saving;
 mod serve;
 mod shell;
 pub mod shipment;

@@ -26,8 +26,8 @@ use wire::{MAX_HOLD_MS, MemoryRange, Refusal, RefusalCode, ReplyBody, RequestBod
 use crate::client::Client;
 
 mod elf;
-mod fetch;
-mod image;
+pub(crate) mod fetch;
+pub(crate) mod image;
 mod mappings;
 #[cfg(test)]
 mod tests;
@@ -57,7 +57,7 @@ pub struct Dumped {
 
 /// The operator has interrupted a dump; nothing is left of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("interrupted: the core file is removed, and the guest goes on")]
+#[error("interrupted: the file is removed, and the guest goes on")]
 pub struct Interrupted;
 
 /// Writes the core of a guest with `vcpus` CPUs to `path`. One that runs is held meanwhile: the host lets it go
@@ -71,15 +71,10 @@ pub fn dump(
     progress: impl FnMut(u64, u64),
     is_interrupted: &dyn Fn() -> bool,
 ) -> Result<Dumped> {
-    let was_still = is_still(client, name)?;
-    if !was_still {
-        let hold = client.patience(HOLD, 3 * fetch::ASKED_BYTES).as_millis();
-        let ms = u32::try_from(hold).unwrap_or(MAX_HOLD_MS).min(MAX_HOLD_MS);
-        client.order(RequestBody::VmHold { name: name.to_owned(), ms })?;
-    }
+    let hold = Hold::begin(client, name)?;
     let partial = Partial::of(path);
     let fetched = fetch_into(client, name, vcpus, &partial, progress, is_interrupted);
-    let resumed = if was_still { Ok(()) } else { resume(client, name) };
+    let resumed = hold.end(client, name);
     let (image, registers, fetched_bytes) = fetched?;
     resumed?;
     let explain = || format!("{} cannot be written", path.display());
@@ -105,34 +100,57 @@ fn fetch_into(
     let registers = (0..vcpus).map(|vcpu| registers(client, name, vcpu)).collect::<Result<Vec<_>>>()?;
     let ranges = layout(client, name)?;
     let explain = || format!("{} cannot be written", partial.path.display());
-    let file =
-        File::options().read(true).write(true).create(true).truncate(true).open(&partial.path).with_context(explain)?;
+    let file = partial.create().with_context(explain)?;
     let image = Image::new(file, elf::data_offset(registers.len()), &ranges).with_context(explain)?;
     let fetched_bytes = fetch::all(client, name, &image, progress, is_interrupted)?;
     Ok((image, registers, fetched_bytes))
 }
 
-/// Resumes the guest, unless it runs already.
-fn resume(client: &mut Client, name: &str) -> Result<()> {
-    match client.order(RequestBody::VmResume { name: name.to_owned() }) {
-        Err(error) if is_wrong_state(&error) => Ok(()),
-        result => result,
+/// A guest that stands still for as long as it is read. The host lets it go on when this end is gone.
+pub(crate) struct Hold {
+    was_still: bool,
+}
+
+impl Hold {
+    pub(crate) fn begin(client: &mut Client, name: &str) -> Result<Self> {
+        let was_still = is_still(client, name)?;
+        if !was_still {
+            let hold = client.patience(HOLD, 3 * fetch::ASKED_BYTES).as_millis();
+            let ms = u32::try_from(hold).unwrap_or(MAX_HOLD_MS).min(MAX_HOLD_MS);
+            client.order(RequestBody::VmHold { name: name.to_owned(), ms })?;
+        }
+        Ok(Self { was_still })
+    }
+
+    /// Resumes the guest, if it ran before and does not run already.
+    pub(crate) fn end(self, client: &mut Client, name: &str) -> Result<()> {
+        if self.was_still {
+            return Ok(());
+        }
+        match client.order(RequestBody::VmResume { name: name.to_owned() }) {
+            Err(error) if is_wrong_state(&error) => Ok(()),
+            result => result,
+        }
     }
 }
 
 /// A file that is not whole yet, under a name that shows that. Dropped before it is complete, it is removed.
-struct Partial {
+pub(crate) struct Partial {
     path: PathBuf,
 }
 
 impl Partial {
-    fn of(path: &Path) -> Self {
+    pub(crate) fn of(path: &Path) -> Self {
         let mut name = path.as_os_str().to_owned();
         name.push(".partial");
         Self { path: name.into() }
     }
 
-    fn complete(&self, path: &Path) -> io::Result<()> {
+    pub(crate) fn create(&self) -> io::Result<File> {
+        File::options().read(true).write(true).create(true).truncate(true).open(&self.path)
+    }
+
+    pub(crate) fn complete(&self, path: &Path) -> io::Result<()> {
         fs::rename(&self.path, path)
     }
 }
@@ -166,13 +184,14 @@ fn registers(client: &mut Client, name: &str, vcpu: u32) -> Result<VcpuRegisters
     }
 }
 
-fn layout(client: &mut Client, name: &str) -> Result<Vec<MemoryRange>> {
+/// Returns where a guest that stands still has memory.
+pub(crate) fn layout(client: &mut Client, name: &str) -> Result<Vec<MemoryRange>> {
     match client.request(RequestBody::VmLayout { name: name.to_owned() })? {
         ReplyBody::Layout(ranges) => Ok(ranges),
         other => bail!("the host answered something else ({other:?}); use tool and host of one release"),
     }
 }
 
-fn is_wrong_state(error: &anyhow::Error) -> bool {
+pub(crate) fn is_wrong_state(error: &anyhow::Error) -> bool {
     error.downcast_ref::<Refusal>().is_some_and(|refusal| refusal.code == RefusalCode::WrongState)
 }

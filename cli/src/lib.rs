@@ -7,6 +7,7 @@
 //! | [`image`], [`keys`] | images with their seals, as a Linux kernel or on a disc that boots by itself; the keys they are signed with |
 //! | [`running`], [`connection`], [`client`] | running hosts by their names, lines to hosts, and a client of one |
 //! | [`dump`] | a guest's memory and registers as a core file |
+//! | [`save`], [`saved`] | a guest that is saved in a file, and goes on from there |
 //! | [`symbols`] | addresses in the host's log to functions and lines |
 //! | [`profile`] | samples of the hypervisor itself, by stack, as a flame graph |
 //! | [`pcapng`] | frames between guests as a file for Wireshark |
@@ -39,6 +40,8 @@ pub mod pcapng;
 pub mod profile;
 pub mod program;
 pub mod running;
+pub mod save;
+pub mod saved;
 pub mod size;
 pub mod suggest;
 pub mod symbols;

@@ -121,6 +121,8 @@ const ALLOWED: &[Allowed] = &[
     allowed(LOOK, "crates/handover/src/state/", "", "fields and flags of the hand-over's schema keep their names"),
     allowed(TOLD, "crates/handover/src/state/vcpu.rs", "steal_told_ns", "a field of the hand-over's schema"),
     allowed(LOOK, "crates/vm/src/machine/nmi.rs", "", "a field and a flag of the hand-over's schema"),
+    allowed(LOOK, "crates/vm/src/machine/saved/moving.rs", "", "a field and a flag of the hand-over's schema"),
+    allowed(LOOK, "crates/vm/src/machine/tests/saved/moving.rs", "", "a field and a flag of the hand-over's schema"),
     allowed(TOLD, "crates/vm/src/machine/saved/cpu.rs", "steal_told_ns", "a field of the hand-over's schema"),
     allowed(&["nobody"], "e2e/src/dmesg.rs", "nobody cared", "Linux's words"),
     allowed(&["go over", "goes over", "come over"], "", "line", "bytes do go over a line"),

@@ -42,6 +42,10 @@ pub enum VmCommand {
         #[arg(short, long)]
         output: Option<PathBuf>,
     },
+    /// Save a machine in a file, and stop it; `restore` has it go on, on this host or another one
+    Save(VmSave),
+    /// Have a machine go on from a file that `save` has written
+    Restore(VmRestore),
     /// Show the exits and performance counters of a machine's vCPUs while it runs
     Perf {
         /// The virtual machine
@@ -178,4 +182,32 @@ pub struct VmOrder {
     pub vms: Vms,
     #[command(flatten)]
     pub format: Format,
+}
+
+/// A virtual machine that is saved.
+#[derive(Debug, Args)]
+pub struct VmSave {
+    /// The virtual machine
+    pub vm: String,
+    /// The file
+    pub file: PathBuf,
+    /// Let it run on, instead of stopping it: for a machine without disks, which would be newer than the file
+    #[arg(long)]
+    pub resume: bool,
+    /// Send its memory over a serial line, however long that takes
+    #[arg(long)]
+    pub slow: bool,
+}
+
+/// A virtual machine that goes on from a file.
+#[derive(Debug, Args)]
+pub struct VmRestore {
+    /// The file
+    pub file: PathBuf,
+    /// The name of the machine that goes on from it [default: that of the one that was saved]
+    #[arg(long = "as", value_name = "NAME")]
+    pub name: Option<String>,
+    /// Send its memory over a serial line, however long that takes
+    #[arg(long)]
+    pub slow: bool,
 }

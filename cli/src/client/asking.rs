@@ -175,6 +175,7 @@ fn is_repeatable(body: &RequestBody) -> bool {
             | RequestBody::VmLayout { .. }
             | RequestBody::VmRegisters { .. }
             | RequestBody::VmMemory { .. }
+            | RequestBody::VmSaved { .. }
             | RequestBody::VmHold { .. }
             | RequestBody::VmPerf { .. }
             | RequestBody::Log { .. }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
-use packing::Packer;
+use packing::{Effort, Packer};
 use seal::{Portable, Sha256};
 use wire::{MAX_FRAME_BYTES, MAX_PACKED_BYTES, MAX_UPLOAD_BYTES, ReplyBody, RequestBody, UploadKind};
 
@@ -28,16 +28,23 @@ impl Client {
         self.packs = false;
     }
 
+    /// Returns whether the line to the host is a serial one at its end.
+    pub fn is_over_serial_line(&self) -> bool {
+        self.packs
+    }
+
     /// Sends a file; `progress` is called with the number of bytes that have arrived.
     pub fn upload(&mut self, kind: UploadKind, file: &[u8], mut progress: impl FnMut(u64)) -> Result<()> {
         let mut hash = Sha256::new(Portable);
         hash.update(file);
         let begin = RequestBody::UploadBegin { kind, bytes: file.len() as u64, sha256: hash.finish() };
+        let effort = if kind == UploadKind::Memory { Effort::Little } else { Effort::Most };
         let (mut tries, mut piece_bytes) = (0, MAX_UPLOAD_BYTES);
         let mut there = self.received(begin.clone())?;
         while there < file.len() as u64 {
             progress(there);
-            tries = if self.send_from(there, file, piece_bytes, &mut progress)? > there { 0 } else { tries + 1 };
+            tries =
+                if self.send_from(there, (file, effort), piece_bytes, &mut progress)? > there { 0 } else { tries + 1 };
             ensure!(tries < MAX_TRIES, "the host takes no more of the file after {there} bytes; see its log");
             piece_bytes = (piece_bytes / 2).max(MIN_PIECE_BYTES);
             there = self.received(begin.clone())?;
@@ -54,9 +61,16 @@ impl Client {
     }
 
     /// Sends pieces from a place on until all have arrived or one is lost; returns how many bytes have arrived.
-    fn send_from(&mut self, from: u64, file: &[u8], piece: usize, progress: &mut impl FnMut(u64)) -> Result<u64> {
+    fn send_from(
+        &mut self,
+        from: u64,
+        (file, effort): (&[u8], Effort),
+        piece: usize,
+        progress: &mut impl FnMut(u64),
+    ) -> Result<u64> {
         let (mut sent, mut there) = (from, from);
-        let mut packer = self.packs.then(|| Packer::new(file, from as usize, piece.min(MAX_PACKED_BYTES)));
+        let limit = piece.min(MAX_PACKED_BYTES);
+        let mut packer = self.packs.then(|| Packer::new(file, from as usize, limit, effort));
         // The unanswered pieces, by number and end.
         let mut pending: VecDeque<(u32, u64)> = VecDeque::new();
         let timeout = self.patience(self.patience.piece, WINDOW * MAX_FRAME_BYTES);

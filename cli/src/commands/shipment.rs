@@ -55,7 +55,7 @@ impl Shipment {
         let checked = match kind {
             UploadKind::Image => image::check_for(file, &host, is_downgrade),
             UploadKind::Bundle => crate::bundle::check_for(file, &host, is_downgrade),
-            UploadKind::File => Ok(()),
+            UploadKind::File | UploadKind::Memory => Ok(()),
         };
         checked.with_context(|| format!("{name} is not sent"))?;
         let began = Instant::now();

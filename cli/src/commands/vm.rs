@@ -15,7 +15,7 @@ use signal_hook::flag;
 use wire::{VmInfo, VmState};
 
 use super::orders::{self, Order, check_name};
-use super::{DONE, configuring, connect, console, perf, seconds, shutdown};
+use super::{DONE, configuring, connect, console, perf, saving, seconds, shutdown};
 use crate::args::{Format, Target, VmCommand, VmEnd, VmOrder};
 use crate::client::Client;
 use crate::consent::Ending;
@@ -23,7 +23,7 @@ use crate::dump::{self, Interrupted};
 use crate::size::Size;
 
 /// Status of a command that the operator has interrupted.
-const INTERRUPTED: u8 = 130;
+pub(super) const INTERRUPTED: u8 = 130;
 
 pub(super) fn run(target: &Target, command: &VmCommand) -> Result<u8> {
     let mut client = connect(target)?;
@@ -46,6 +46,8 @@ pub(super) fn run(target: &Target, command: &VmCommand) -> Result<u8> {
         VmCommand::Set(order) => configuring::set(&mut client, order),
         VmCommand::Reset(vms) => end(&mut client, vms, &orders::RESET),
         VmCommand::Dump { vm, output } => dump(&mut client, vm, output.as_deref()),
+        VmCommand::Save(order) => saving::save(&mut client, order),
+        VmCommand::Restore(order) => saving::restore(&mut client, order),
         VmCommand::Perf { vm, seconds, format } => {
             check_name(&mut client, vm)?;
             perf::run(&mut client, vm, Duration::try_from_secs_f64(*seconds).unwrap_or_default(), *format)
@@ -99,30 +101,41 @@ fn dump(client: &mut Client, name: &str, output: Option<&Path>) -> Result<u8> {
     check_name(client, name)?;
     let vcpus = client.vms()?.iter().find(|vm| vm.name == name).map_or(0, |vm| vm.vcpus);
     let path = output.map_or_else(|| PathBuf::from(format!("{name}.core")), Path::to_owned);
-    let bar = io::stderr().is_terminal().then(|| ProgressBar::new(0).with_style(bar_style()));
+    let dumped = watched(client, |client, progress, is_interrupted| {
+        dump::dump(client, name, vcpus, &path, progress, is_interrupted)
+    })?;
+    let Some(dumped) = dumped else { return Ok(INTERRUPTED) };
+    let [memory, fetched] = [dumped.memory_bytes, dumped.fetched_bytes].map(|bytes| Size { bytes });
+    println!("{}: {memory} of memory ({fetched} not zero), {} CPUs", path.display(), dumped.vcpus);
+    Ok(DONE)
+}
+
+/// Reads a guest, with a bar of its progress and until the operator interrupts it: then there is `None`.
+pub(super) fn watched<T>(
+    client: &mut Client,
+    read: impl FnOnce(&mut Client, &mut dyn FnMut(u64, u64), &dyn Fn() -> bool) -> Result<T>,
+) -> Result<Option<T>> {
     let signal = Arc::new(AtomicBool::new(false));
     for number in [SIGINT, SIGTERM, SIGHUP] {
         flag::register(number, signal.clone())?;
     }
     client.handles_signals();
-    let progress = |done, total| {
+    let bar = io::stderr().is_terminal().then(|| ProgressBar::new(0).with_style(bar_style()));
+    let mut progress = |done, total| {
         if let Some(bar) = &bar {
             bar.set_length(total);
             bar.set_position(done);
         }
     };
-    let dumped = dump::dump(client, name, vcpus, &path, progress, &|| signal.load(Ordering::Relaxed));
+    let result = read(client, &mut progress, &|| signal.load(Ordering::Relaxed));
     bar.iter().for_each(ProgressBar::finish_and_clear);
-    let dumped = match dumped {
+    match result {
         Err(error) if error.is::<Interrupted>() => {
             eprintln!("baton: {error}");
-            return Ok(INTERRUPTED);
+            Ok(None)
         }
-        dumped => dumped?,
-    };
-    let [memory, fetched] = [dumped.memory_bytes, dumped.fetched_bytes].map(|bytes| Size { bytes });
-    println!("{}: {memory} of memory ({fetched} not zero), {} CPUs", path.display(), dumped.vcpus);
-    Ok(DONE)
+        result => result.map(Some),
+    }
 }
 
 fn bar_style() -> ProgressStyle {

@@ -79,7 +79,7 @@ pub fn all(
             bail!("the host sent memory outside of the requested range {:#x} to {next_gpa:#x}", share.from);
         }
         if !bytes.is_empty() {
-            image.write(gpa, &bytes.repeat(times as usize)).context("the core file cannot be written")?;
+            image.write(gpa, &bytes.repeat(times as usize)).context("the file cannot be written")?;
         }
         (done, fetched) = (done + next_gpa - share.from, fetched + bytes.len() as u64);
         progress(done, total);

@@ -187,6 +187,13 @@ pub fn identify(bytes: &[u8]) -> Option<(BlockKind, Owner)> {
     (header.magic == MAGIC).then_some((BlockKind::from_number(header.kind.get())?, owner))
 }
 
+/// Parts the first of several blocks, one behind the other, from those after it; `None` if it is cut off.
+pub fn split_first(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (header, _) = BlockHeader::ref_from_prefix(bytes).ok()?;
+    let tail_bytes = usize::try_from(header.tail_bytes.get()).ok()?;
+    bytes.split_at_checked(HEAD_BYTES.checked_add(tail_bytes)?)
+}
+
 fn sums(header: &BlockHeader, state: &[u8], tail: &[u8]) -> [U64; 2] {
     let mut sums = Sums::default();
     for part in [header.as_bytes(), state, tail] {

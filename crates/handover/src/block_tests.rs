@@ -149,6 +149,16 @@ fn every_version_that_is_written_is_read() {
     }
 }
 
+#[test]
+fn blocks_that_follow_one_another_are_parted() {
+    let (mut console, late) = (console(), vec![7; 3]);
+    console.truncate(HEAD_BYTES + 6);
+    let both = [console.as_slice(), &late].concat();
+    assert_eq!(split_first(&both), Some((console.as_slice(), late.as_slice())));
+    assert_eq!(split_first(&both[..console.len() - 1]), None);
+    assert_eq!(split_first(&both[..4]), None);
+}
+
 /// The sums as [`crate::block`] describes them, a word at a time.
 fn slow_sums(parts: &[&[u8]]) -> [u64; 2] {
     let (mut a, mut b) = (0_u64, 0_u64);

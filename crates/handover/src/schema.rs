@@ -100,6 +100,7 @@ pub const STRUCTURES: &[Structure] = &[
     structure::<state::ControlStream>(Part::Piece),
     structure::<state::DiskStreams>(Part::Block(BlockKind::DiskStreams)),
     structure::<state::DiskStream>(Part::Piece),
+    structure::<state::Saved>(Part::Block(BlockKind::Saved)),
 ];
 
 /// The format of one kind of device. It is apart from the versions of the record: a new device adds its own and changes

@@ -11,6 +11,8 @@
 //! | [`Late`] | one | last of all | nothing |
 //! | [`ControlStreams`] | one where guests may control the host | last of all | [`ControlStream`]s |
 //! | [`DiskStreams`] | one where guests have disks | last of all | [`DiskStream`]s |
+//!
+//! A guest that is saved in a file has blocks of the same kinds, one behind the other, after a [`Saved`].
 
 mod device_blocks;
 mod device_kinds;
@@ -74,6 +76,8 @@ numbered! {
         ControlStreams = 7 since 4,
         /// [`DiskStreams`].
         DiskStreams = 8 since 4,
+        /// [`Saved`].
+        Saved = 9 since 4,
     }
 }
 
@@ -93,4 +97,4 @@ macro_rules! blocks {
     )*};
 }
 
-blocks! { Policy, Vcpu, Devices, Console, Late, Functions, ControlStreams, DiskStreams, }
+blocks! { Policy, Vcpu, Devices, Console, Late, Functions, ControlStreams, DiskStreams, Saved, }

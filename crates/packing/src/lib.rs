@@ -31,6 +31,15 @@ pub struct Piece {
     pub packed: Vec<u8>,
 }
 
+/// The cost of packing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// As few bytes as can be: for images.
+    Most,
+    /// A tenth of the time, and some more bytes: for guests' memory, of which there is much.
+    Little,
+}
+
 /// Packs the pieces of a file, one after the other.
 pub struct Packer<'f> {
     file: &'f [u8],
@@ -57,8 +66,8 @@ struct Chunk {
 impl<'f> Packer<'f> {
     /// A packer of what is behind the first `at` bytes of a file, for pieces of at most `limit` packed bytes:
     /// [`MIN_PIECE_BYTES`] or more.
-    pub fn new(file: &'f [u8], at: usize, limit: usize) -> Self {
-        let (writer, host) = (Lzma2Writer::new(Vec::new(), options()), Unpacker::default());
+    pub fn new(file: &'f [u8], at: usize, limit: usize, effort: Effort) -> Self {
+        let (writer, host) = (Lzma2Writer::new(Vec::new(), options(effort)), Unpacker::default());
         let limit = limit.max(MIN_PIECE_BYTES);
         Self { file, limit, writer, packed: at, chunk: Chunk::default(), host, begins: true }
     }
@@ -97,10 +106,12 @@ impl<'f> Packer<'f> {
     }
 }
 
-/// The options that pack images best.
-fn options() -> Lzma2Options {
+fn options(effort: Effort) -> Lzma2Options {
+    let most = (EncodeMode::Normal, LzmaOptions::NICE_LEN_MAX, MfType::Bt4, 0);
+    let (mode, nice, finder, depth) =
+        if effort == Effort::Most { most } else { (EncodeMode::Fast, 32, MfType::Hc4, 4) };
+    // These pack images best.
     let (lc, lp, pb) = (4, 0, 0);
-    let nice = LzmaOptions::NICE_LEN_MAX;
-    let lzma_options = LzmaOptions::new(WINDOW_BYTES, lc, lp, pb, EncodeMode::Normal, nice, MfType::Bt4, 0);
+    let lzma_options = LzmaOptions::new(WINDOW_BYTES, lc, lp, pb, mode, nice, finder, depth);
     Lzma2Options { lzma_options, chunk_size: None }
 }

@@ -4,14 +4,20 @@
 use proptest::prelude::*;
 use seal::{Corrupt, Unpacker};
 
-use super::{MAX_SPAN_BYTES, Packer};
+use super::{Effort, MAX_SPAN_BYTES, Packer};
 
 const LIMIT: usize = 4024;
 
-/// The file as a host has it after all pieces, and the bytes on the line.
+/// The file as a host has it after all pieces, and the bytes on the line; with little effort it has the same.
 fn sent(file: &[u8], limit: usize) -> (Vec<u8>, usize) {
+    let (there, _) = sent_with(file, limit, Effort::Little);
+    assert!(there == file);
+    sent_with(file, limit, Effort::Most)
+}
+
+fn sent_with(file: &[u8], limit: usize, effort: Effort) -> (Vec<u8>, usize) {
     let (mut there, mut at, mut on_the_line) = (vec![0; file.len()], 0, 0);
-    let (mut packer, mut unpacker) = (Packer::new(file, 0, limit), Unpacker::default());
+    let (mut packer, mut unpacker) = (Packer::new(file, 0, limit, effort), Unpacker::default());
     while at < file.len() {
         let piece = packer.piece();
         assert!(piece.packed.len() <= limit && (1..=MAX_SPAN_BYTES).contains(&piece.bytes));
@@ -63,7 +69,7 @@ fn a_stream_begins_at_any_place() {
     let (mut there, mut at) = (vec![0; file.len()], 0);
     let mut unpacker = Unpacker::default();
     while at < file.len() {
-        let mut packer = Packer::new(&file, at, 300);
+        let mut packer = Packer::new(&file, at, 300, Effort::Most);
         for begins in [true, false] {
             let piece = packer.piece();
             assert_eq!(piece.begins, begins);
@@ -80,7 +86,7 @@ fn a_stream_begins_at_any_place() {
 
 #[test]
 fn a_piece_is_refused_without_those_before_it() {
-    let mut packer = Packer::new(include_str!("lib.rs").as_bytes(), 0, 500);
+    let mut packer = Packer::new(include_str!("lib.rs").as_bytes(), 0, 500, Effort::Most);
     packer.piece();
     let second = packer.piece();
     assert_eq!(Unpacker::default().unpack(&second.packed, &mut vec![0; second.bytes]), Err(Corrupt));
@@ -101,7 +107,7 @@ proptest! {
     #[test]
     fn a_damaged_piece_is_refused_or_fills_its_place(place in any::<usize>(), change in 1..=255u8, cut in any::<bool>()) {
         let file = include_str!("lib.rs").as_bytes();
-        let mut piece = Packer::new(file, 0, LIMIT).piece();
+        let mut piece = Packer::new(file, 0, LIMIT, Effort::Most).piece();
         let place = place % piece.packed.len();
         piece.packed[place] ^= change;
         if cut {

@@ -68,7 +68,7 @@ pub use exit_statistics::{ExitKind, ExitStatistics};
 pub use host::Host;
 pub use others::Others;
 pub use outcome::{Fault, Outcome, Stop};
-pub use saved::{Full, check_area, note_initial_x87};
+pub use saved::{Full, check_area, move_policy, move_vcpu, note_initial_x87};
 
 /// The next overflow's time if there is none.
 const NEVER: u64 = u64::MAX;
@@ -188,6 +188,11 @@ impl<M: GuestMemory> Machine<M> {
     /// The registers that control speculation, as far as the guest was informed of them.
     pub fn speculation(&self) -> Speculation {
         self.cpuid.speculation()
+    }
+
+    /// The guest's CPUID.
+    pub fn cpuid(&self) -> &CpuidTable {
+        &self.cpuid
     }
 
     /// The machine's devices.

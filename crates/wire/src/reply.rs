@@ -209,6 +209,14 @@ pub enum ReplyBody {
     },
     /// To [`crate::RequestBody::CaptureBegin`] and [`crate::RequestBody::CaptureRead`].
     Capture(CapturePage),
+    /// To [`crate::RequestBody::VmSaved`].
+    Saved {
+        /// At most [`crate::MAX_PAGE_BYTES`].
+        #[serde(with = "serde_bytes")]
+        bytes: Vec<u8>,
+        /// The length of all of it; 0 while the CPUs that hold the machine are still at it: ask again.
+        total_bytes: u32,
+    },
 }
 
 /// The reason why a request was not carried out; nothing has changed.

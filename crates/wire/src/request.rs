@@ -351,4 +351,23 @@ pub enum RequestBody {
         /// Capture no more frames: the capture is over once there are none left to report.
         is_end: bool,
     },
+    /// The state of a paused machine but for its memory, as [`RequestBody::VmRestore`] takes it. Answered by
+    /// [`crate::ReplyBody::Saved`]. From the first question on nothing reaches its network and socket devices until it
+    /// goes on: once its state is there, its memory does not change any more.
+    VmSaved {
+        /// Name of the machine.
+        name: String,
+        /// Offset of the first byte requested.
+        from_byte: u32,
+    },
+    /// Start a machine that does not run, from what was saved. It was sent before: the memory as
+    /// [`UploadKind::Memory`], by rising address, in pieces as its layout has them; the state as [`UploadKind::File`].
+    VmRestore {
+        /// Name of the machine.
+        name: String,
+        /// Name of the state.
+        state: String,
+        /// The pieces of memory, by the digits of their SHA-256.
+        memory: Vec<String>,
+    },
 }

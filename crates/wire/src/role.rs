@@ -14,10 +14,10 @@ use crate::RequestBody;
 pub enum Role {
     /// See everything but guests' memory and registers.
     Read,
-    /// Start, stop, type to and dump guests; add guests of files that the host has, delete and change them; take CPUs
-    /// offline and online; assign PCI functions; profile the host.
+    /// Start, stop, type to, dump and save guests; add guests of files that the host has, delete and change them; take
+    /// CPUs offline and online; assign PCI functions; profile the host.
     Operate,
-    /// Send files, replace the hypervisor, restart the host, power it off, revoke control keys.
+    /// Send files, restore guests, replace the hypervisor, restart the host, power it off, revoke control keys.
     Update,
 }
 
@@ -64,6 +64,7 @@ impl RequestBody {
             | Self::VmLayout { .. }
             | Self::VmRegisters { .. }
             | Self::VmMemory { .. }
+            | Self::VmSaved { .. }
             | Self::ConsoleInput { .. }
             | Self::CpuOffline { .. }
             | Self::CpuOnline { .. }
@@ -87,6 +88,7 @@ impl RequestBody {
             | Self::UploadData { .. }
             | Self::UploadPacked { .. }
             | Self::UploadDrop
+            | Self::VmRestore { .. }
             | Self::PermitDowngrade
             | Self::RevokeControlKey { .. } => Role::Update,
             // Within a session neither is a request: a host refuses them there.
@@ -100,7 +102,7 @@ impl RequestBody {
 pub enum Right {
     /// Type into guests' consoles.
     Console,
-    /// Read guests' memory, registers and frames.
+    /// Read guests' memory, registers, state and frames.
     Dump,
     /// Assign PCI functions.
     Devices,
@@ -125,6 +127,7 @@ impl RequestBody {
             | Self::VmLayout { .. }
             | Self::VmRegisters { .. }
             | Self::VmMemory { .. }
+            | Self::VmSaved { .. }
             | Self::CaptureBegin { .. }
             | Self::CaptureRead { .. } => Some(Right::Dump),
             Self::PciAssign { .. } | Self::PciRelease { .. } => Some(Right::Devices),

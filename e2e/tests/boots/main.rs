@@ -58,6 +58,7 @@ mod protocols;
 mod release;
 mod report;
 mod restart;
+mod saving;
 mod self_tests;
 mod serve;
 mod service_guest;
@@ -182,6 +183,7 @@ fn trials() -> Vec<Trial> {
         ("configuring", configuring::RULES),
         ("configuring", if Kernel::Default.drivers().is_ok() { created::RULES } else { &[] }),
         ("lifecycle", lifecycle::RULES),
+        ("saving", saving::RULES),
         ("console", console::RULES),
         ("control", control::RULES),
         ("lines", lines::RULES),
@@ -273,6 +275,7 @@ fn long_tests() -> Vec<Trial> {
         ("bochs", if Emulator::Bochs.is_here() { bochs::LONG_RULES } else { &[] }),
         ("vmx", if Emulator::Bochs.is_here() { vmx::LONG_RULES } else { &[] }),
         ("devices", devices::LONG_RULES),
+        ("saving", if Kernel::V6_12.drivers().is_ok() { saving::LONG_RULES } else { &[] }),
         ("devices", if Emulator::Ten.is_here() { devices::TEN_LONG_RULES } else { &[] }),
         ("devices", if Kernel::V6_1Full.file().is_ok() { devices::DRIVER_LONG_RULES } else { &[] }),
         ("assigned", assigned::LONG_RULES),

@@ -25,8 +25,8 @@ pub const LONG_RULES: &[Rule] = &[
     ("a_guest_is_reset_and_stopped_while_another_sends_to_it", reset_under_way),
 ];
 
-const SERVER: &str = "server";
-const CLIENT: &str = "client";
+pub(super) const SERVER: &str = "server";
+pub(super) const CLIENT: &str = "client";
 const DRIVERS: &[&str] = &["virtio_pci", "virtio_net"];
 /// Updates of the long form.
 const MANY: u64 = 20;
@@ -43,7 +43,7 @@ pub(super) fn nic(last: u8) -> NicConfig {
 }
 
 /// A server, and a client with these tasks.
-fn start(kernel: Kernel, tasks: &str) -> Result<Host> {
+pub(super) fn start(kernel: Kernel, tasks: &str) -> Result<Host> {
     let folder = folder()?;
     let guest = |name: &str, last, tasks: &str| -> Result<Guest> {
         Ok(Guest { nics: vec![nic(last)], ..stock::guest(folder.path(), name, kernel, DRIVERS, tasks)? })

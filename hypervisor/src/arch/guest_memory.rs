@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A guest's memory as the hypervisor reaches it: through the direct map, copied in and out, never borrowed.
 
+use alloc::vec::Vec;
 use core::arch::asm;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -84,15 +85,24 @@ impl GuestRam {
     /// Memory that a guest has from the image before: pieces by rising guest address, each where it is, how much, and
     /// where the guest sees it. `None` if no guest's memory is so.
     pub fn adopt(source: &'static FrameSource, pieces: impl Iterator<Item = (PhysRange, u64)>) -> Option<Self> {
+        let frames = pieces.map(|(range, gpa)| Some((FrameRange::adopt(range)?, gpa)));
+        Self::of_frames(source, frames.collect::<Option<Vec<_>>>()?.into_iter())
+    }
+
+    /// Memory that is in these frames already: pieces by rising guest address, each with that address. `None`, and they
+    /// are given back, if no guest's memory is so.
+    pub fn of_frames(source: &'static FrameSource, pieces: impl Iterator<Item = (FrameRange, u64)>) -> Option<Self> {
         let mut ram =
             Self { low_base: 0, low_bytes: 0, slots: ArrayVec::new(), source, is_kept: AtomicBool::new(false) };
-        for (range, gpa) in pieces {
-            let frames = FrameRange::adopt(range);
-            let slot = Slot { gpa, physical: range.start().0, bytes: range.bytes(), frames: None };
-            ram.slots.try_push(slot).ok()?;
-            ram.slots.last_mut()?.frames = frames;
+        for (frames, gpa) in pieces {
+            let range = frames.range();
+            let slot = Slot { gpa, physical: range.start().0, bytes: range.bytes(), frames: Some(frames) };
+            if let Err(rest) = ram.slots.try_push(slot) {
+                rest.element().frames.into_iter().for_each(source.release);
+                return None;
+            }
         }
-        let low = ram.slots.first().filter(|slot| slot.gpa == 0 && slot.frames.is_some())?;
+        let low = ram.slots.first().filter(|slot| slot.gpa == 0)?;
         (ram.low_base, ram.low_bytes) = (DIRECT_MAP + low.physical, low.bytes);
         Some(ram)
     }

@@ -12,7 +12,7 @@ use super::Control;
 use super::confirming::deadline;
 use super::guest_lines::{Asked, LineId};
 use super::images::{Requester, Wanted};
-use super::requests;
+use super::{requests, saving};
 use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::arch::{cpu, timer};
 use crate::guests::events::record;
@@ -110,6 +110,7 @@ impl Control {
                 self.captures.begin(by, &network, guest.as_deref(), snap_bytes)
             }
             RequestBody::CaptureRead { by, is_end } => self.captures.read(by, is_end),
+            RequestBody::VmRestore { name, state, memory } => saving::restore(&mut self.images, &name, &state, &memory),
             RequestBody::CpuPerf { index } => self.counts.read(index),
             RequestBody::PciAssign { function, guest, without_reset } => {
                 match self.functions.assign(asked, &function, &guest, without_reset) {

@@ -37,7 +37,8 @@ pub fn memory(guest: &Guest, from_gpa: u64, to_gpa: u64) -> Result<ReplyBody, Re
     })
 }
 
-fn read(guest: &Guest, read: impl FnOnce(&dyn Frozen) -> Result<ReplyBody, Refusal>) -> Result<ReplyBody, Refusal> {
+/// Reads a guest that stands still.
+pub fn read(guest: &Guest, read: impl FnOnce(&dyn Frozen) -> Result<ReplyBody, Refusal>) -> Result<ReplyBody, Refusal> {
     leases::renew(guest);
     guest.frozen.read(read).unwrap_or_else(|| Err(not_still(guest)))
 }

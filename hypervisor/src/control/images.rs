@@ -4,7 +4,9 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec::Vec;
 
+use frames::FrameRange;
 use handover::layout::Reason;
 use seal::{Announced, Packed};
 use wire::{Refusal, RefusalCode, ReplyBody, UpdateBy, UploadKind};
@@ -20,6 +22,8 @@ use crate::lifecycle::restart::{Preparation, Refused, Restart};
 
 /// After a slice of work this CPU's guests run for so many times as long before the next.
 const REST: u64 = 3;
+/// The pieces of memory that one guest has at most.
+const MOST_PIECES: usize = 2;
 /// The operator's wish for an older image holds for so long.
 const PERMIT_US: u64 = 10_000_000;
 
@@ -27,6 +31,8 @@ const PERMIT_US: u64 = 10_000_000;
 #[derive(Default)]
 pub struct ImageOrders {
     upload: Option<Box<Upload>>,
+    /// Pieces of memory that are there, of a guest that is to go on.
+    memory: Vec<Box<Upload>>,
     job: Option<Job>,
     /// The time until which the next order may go to an older image, in ticks.
     downgrade_until: Option<u64>,
@@ -90,6 +96,9 @@ impl ImageOrders {
         if announced.kind == UploadKind::File && (configuration::was_sent(&name) || configuration::is_bundled(&name)) {
             return Ok(ReplyBody::Received { next_offset: announced.bytes });
         }
+        if announced.kind == UploadKind::Memory && self.memory.iter().any(|piece| piece.is(&announced)) {
+            return Ok(ReplyBody::Received { next_offset: announced.bytes });
+        }
         self.upload = None;
         self.upload = Some(Box::new(Upload::begin(announced)?));
         log::info!("upload: {} of {:?} are being sent", units::ByteSize(announced.bytes), announced.kind);
@@ -111,12 +120,43 @@ impl ImageOrders {
             return Err(wrong_state("no file is being sent, or it was abandoned", "send it from its start"));
         };
         let next_offset = take(upload).inspect_err(|_| self.upload = None)?;
+        // As long as more of a guest comes, nothing of it is abandoned.
+        self.memory.iter_mut().for_each(|piece| _ = piece.next_offset());
         match self.upload.take().map(Upload::into_file) {
             Some(Ok(file)) => configuration::keep(file),
+            Some(Err(upload)) if upload.is_memory() && upload.is_whole() => self.keep_memory(upload),
             Some(Err(upload)) => self.upload = Some(upload),
             None => {}
         }
         Ok(ReplyBody::Received { next_offset })
+    }
+
+    fn keep_memory(&mut self, piece: Box<Upload>) {
+        if self.memory.len() == MOST_PIECES {
+            self.memory.remove(0);
+        }
+        self.memory.push(piece);
+    }
+
+    /// Takes the pieces of memory of these digests and sizes, in this order.
+    ///
+    /// # Errors
+    /// One is not there; all others still are.
+    pub fn take_memory(&mut self, wanted: &[([u8; 32], u64)]) -> Result<Vec<FrameRange>, Refusal> {
+        let place = |(digest, bytes): &([u8; 32], u64)| {
+            self.memory.iter().position(|piece| piece.digest() == *digest && piece.bytes() == *bytes)
+        };
+        let places: Option<Vec<usize>> = wanted.iter().map(place).collect();
+        let is_all_there = places.is_some_and(|places| (1..places.len()).all(|at| !places[..at].contains(&places[at])));
+        if !is_all_there {
+            return Err(wrong_state("its memory is not there, or was abandoned", "send it again"));
+        }
+        let mut frames = Vec::new();
+        for (digest, _) in wanted {
+            let at = self.memory.iter().position(|piece| piece.digest() == *digest);
+            frames.extend(at.and_then(|at| self.memory.remove(at).into_frames()));
+        }
+        Ok(frames)
     }
 
     /// The file is not wanted any more.
@@ -185,6 +225,7 @@ impl ImageOrders {
             log::warn!("upload: no more of it came for 10 s; it is dropped");
             self.upload = None;
         }
+        self.memory.retain(|piece| piece.abandoned_at() > now);
         let job = self.job.as_mut().filter(|job| job.due <= now)?;
         if !job.preparation.step() {
             let after = cpu::tsc();
@@ -204,7 +245,8 @@ impl ImageOrders {
     /// Returns when to check although nothing has come.
     pub fn alarm(&self) -> Option<u64> {
         let job = self.job.as_ref().map(|job| job.due);
-        job.into_iter().chain(self.upload.as_ref().map(|upload| upload.abandoned_at())).min()
+        let sent = self.upload.iter().chain(&self.memory).map(|upload| upload.abandoned_at());
+        job.into_iter().chain(sent).min()
     }
 
     fn uploaded(&mut self) -> Result<Source, Refusal> {

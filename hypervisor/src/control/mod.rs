@@ -26,6 +26,7 @@ mod outgoing;
 mod polling;
 mod profiles;
 mod requests;
+mod saving;
 mod serving;
 mod timeline;
 mod updates;

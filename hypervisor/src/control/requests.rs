@@ -4,7 +4,6 @@
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use boot::options::GuestStart;
@@ -15,7 +14,8 @@ use super::cpus::{self, CpuOrders};
 use super::dump;
 use super::guest_lines::Asked;
 use super::info;
-use super::named::find;
+use super::named::{find, find_in};
+use super::saving;
 use super::timeline;
 use crate::arch::{cpu, fault, timer};
 use crate::guests::guest::figures::exits_of;
@@ -24,7 +24,7 @@ use crate::guests::slots::GUESTS;
 use crate::guests::{assigned, disks, events, leases, networks, pci, power_button};
 use crate::kernel::console::log::{Follower, to_wire};
 use crate::kernel::iommu;
-use crate::kernel::platform::BOOT;
+use crate::kernel::platform::options;
 use crate::lifecycle::end;
 
 /// The most records collected for one page; a frame holds fewer.
@@ -34,7 +34,7 @@ const COMPLETE_AFTER_US: u64 = 1000;
 
 /// Orders the guests that start with the host to start; returns whether there was one.
 pub fn start_guests() -> bool {
-    let wanted = BOOT.get().is_none_or(|(_, options)| options.guests == GuestStart::Auto);
+    let wanted = options().is_none_or(|options| options.guests == GuestStart::Auto);
     let mut autostarted = GUESTS.all().filter(|guest| wanted && guest.settings.autostart()).peekable();
     let any = autostarted.peek().is_some();
     autostarted.for_each(|guest| guest.order(Order::Start));
@@ -69,6 +69,7 @@ pub fn answer(asked: Asked, body: RequestBody, cpus: &mut CpuOrders) -> Option<R
         RequestBody::VmMemory { name, from_gpa, to_gpa } => {
             find(&name).and_then(|guest| dump::memory(&guest, from_gpa, to_gpa))
         }
+        RequestBody::VmSaved { name, from_byte } => saving::page(&name, from_byte),
         RequestBody::VmPerf { name, vcpu } => perf(&name, vcpu),
         RequestBody::ConsoleInput { name, bytes } => console_input(&name, &bytes),
         RequestBody::Log { from_sequence, limit } => Ok(log(from_sequence, limit)),
@@ -94,6 +95,7 @@ pub fn answer(asked: Asked, body: RequestBody, cpus: &mut CpuOrders) -> Option<R
         | RequestBody::ProfileRead { .. }
         | RequestBody::CaptureBegin { .. }
         | RequestBody::CaptureRead { .. }
+        | RequestBody::VmRestore { .. }
         | RequestBody::PciAssign { .. }
         | RequestBody::PciRelease { .. }
         | RequestBody::CpuPerf { .. }
@@ -163,20 +165,6 @@ fn shutdown(name: &str) -> Result<ReplyBody, Refusal> {
     power_button::press(&guest).map(|()| ReplyBody::Done).map_err(refused)
 }
 
-/// The guest of this name, if it is in one of these states.
-fn find_in(name: &str, allowed: &[VmState]) -> Result<Arc<Guest>, Refusal> {
-    let guest = find(name)?;
-    let state = guest.status().state;
-    if allowed.contains(&state) {
-        return Ok(guest);
-    }
-    Err(Refusal {
-        code: RefusalCode::WrongState,
-        reason: format!("guest '{name}' is {state}"),
-        hint: format!("that can be done while it is {}", one_of(allowed)),
-    })
-}
-
 /// Returns a vCPU's latest statistics. Where no CPU holds it there are no new ones.
 fn perf(name: &str, vcpu: u32) -> Result<ReplyBody, Refusal> {
     let guest = find(name)?;
@@ -190,11 +178,6 @@ fn perf(name: &str, vcpu: u32) -> Result<ReplyBody, Refusal> {
     }
     let asked_ns = timer::uptime_ns();
     Ok(ReplyBody::Perf { asked_ns, latest: guest.read_figures(vcpu as usize).map(Box::new) })
-}
-
-fn one_of(states: &[VmState]) -> String {
-    let names: Vec<String> = states.iter().map(ToString::to_string).collect();
-    names.join(" or ")
 }
 
 fn console_input(name: &str, bytes: &[u8]) -> Result<ReplyBody, Refusal> {

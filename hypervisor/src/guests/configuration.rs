@@ -38,7 +38,8 @@ pub struct SentFile {
 }
 
 impl SentFile {
-    fn content(&self) -> &[u8] {
+    /// Returns its bytes.
+    pub fn content(&self) -> &[u8] {
         self.frames.bytes().get(..self.record.bytes as usize).unwrap_or_default()
     }
 }
@@ -87,6 +88,11 @@ pub fn manifest() -> Manifest {
 /// Returns whether a file of this name was sent.
 pub fn was_sent(name: &str) -> bool {
     SENT.lock().iter().any(|file| file.record.name == name)
+}
+
+/// The file of this name, if it was sent.
+pub fn sent(name: &str) -> Option<Arc<SentFile>> {
+    SENT.lock().iter().find(|file| file.record.name == name).cloned()
 }
 
 /// Keeps a file that was sent.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A paused guest, as the control channel reads it: memory and registers for a vmcore.
+//! A paused guest, as the control channel reads it: memory and registers for a vmcore, and its state.
 //!
 //! While a guest is paused, its run is held here as well. The code that ends or resumes it takes it out first, so that
 //! its memory is given back when it has ended, whether a client reads or not.
 
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -29,6 +30,11 @@ pub trait Frozen: Send + Sync {
     fn read(&self, gpa: u64, into: &mut [u8]) -> Option<()>;
     /// A vCPU's registers; `None` while it does not stand still, or where there is no such one.
     fn registers(&self, vcpu: u32) -> Option<VcpuRegisters>;
+    /// Its state but for its memory; `None` while CPUs are saving it.
+    ///
+    /// # Errors
+    /// It cannot be saved.
+    fn saved(&self) -> Result<Option<Arc<[u8]>>, String>;
 }
 
 /// The run of a guest while it is paused.

@@ -35,6 +35,7 @@ use crate::arch::timer;
 use crate::guests::console::Console;
 use crate::guests::freeze::PausedRun;
 use crate::guests::health::Health;
+use crate::guests::staged::Staged;
 
 /// One guest.
 pub struct Guest {
@@ -76,6 +77,8 @@ pub struct Guest {
     console: Arc<Console>,
     /// The pause for a client that reads it. For the control channel.
     lease: Mutex<Lease>,
+    /// The state from which its next run goes on, if it was saved.
+    staged: Mutex<Option<Staged>>,
 }
 
 /// The state of a guest, since when and why.
@@ -130,6 +133,7 @@ impl Guest {
             home: CpuLocation::new(place(0)),
             run: Mutex::new(None),
             lease: Mutex::new(Lease::NONE),
+            staged: Mutex::new(None),
             console: Console::obtain(),
             settings: Settings::of(&config),
             rank: AtomicU32::new(number),
@@ -210,6 +214,18 @@ impl Guest {
     /// The orders that were taken have been carried out.
     pub fn note_carried_out(&self) {
         self.carries_out.store(false, Ordering::Release);
+    }
+
+    /// The next start goes on from this.
+    pub fn stage(&self, staged: Staged) {
+        let before = self.staged.lock().replace(staged);
+        // Its memory is given back with it: not under the lock.
+        drop(before);
+    }
+
+    /// Takes what it is to go on from; `None`: from its kernel.
+    pub fn take_staged(&self) -> Option<Staged> {
+        self.staged.lock().take()
     }
 
     /// The pause that lasts while a client reads the guest.

@@ -5,6 +5,9 @@ mod config;
 pub mod ending;
 mod frozen;
 mod loading;
+mod restoring;
+mod saved;
+pub mod saving;
 
 use alloc::string::ToString;
 use alloc::sync::Arc;
@@ -17,6 +20,7 @@ use vm::machine::Machine;
 use wire::VcpuRegisters;
 
 use self::ending::{Ending, finish};
+use self::saving::Saving;
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::Space;
 use crate::arch::{machine_check, percpu};
@@ -41,6 +45,8 @@ pub struct Instance {
     tasks_left: AtomicU32,
     /// Of each vCPU, while it stands still.
     pub registers: Vec<Mutex<Option<VcpuRegisters>>>,
+    /// Its state, as far as a client has asked for it.
+    pub saving: Saving,
     /// The vCPUs' control blocks point into it.
     space: Arc<Space>,
     /// Physical functions on its bus.
@@ -155,6 +161,24 @@ impl Instance {
         }
     }
 
+    /// Its devices receive from here on.
+    pub fn plug(self: &Arc<Self>) {
+        networks::plug(self, &self.nics);
+        sockets::plug(self, self.socket.as_ref());
+    }
+
+    /// Its devices receive nothing any more. The other ends of its connections are reset.
+    fn unplug(&self) {
+        networks::unplug(&self.nics);
+        sockets::unplug(self.socket.as_ref());
+    }
+
+    /// It has no connections to others any more.
+    fn disconnect(&self) {
+        self.unplug();
+        disks::close(&self.disks);
+    }
+
     fn wake_cpus(&self) {
         (0..self.guest.config.vcpus as usize).for_each(|vcpu| percpu::wake(self.guest.cpu_to_notify(vcpu)));
     }
@@ -165,9 +189,7 @@ impl Instance {
             return;
         }
         let guest = instance.guest.clone();
-        networks::unplug(&instance.nics);
-        sockets::unplug(instance.socket.as_ref());
-        disks::close(&instance.disks);
+        instance.disconnect();
         instance.withdraw_functions();
         let ending = instance.ending.lock().take().unwrap_or(Ending::Stopped);
         guest.health.reset();

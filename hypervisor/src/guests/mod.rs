@@ -12,6 +12,7 @@
 //! | [`placement`] | sending vCPUs to CPUs |
 //! | [`watching`], [`health`] | vCPUs that spin; the health of a guest's kernel, and the policy that applies |
 //! | [`freeze`], [`leases`] | paused guests: memory and registers for a reader, and for how long it has them |
+//! | [`staged`] | a guest that is to go on from what was saved of it |
 //! | [`machine_checks`] | errors of the hardware, and the guests with damaged memory |
 //! | [`assigned`], [`device_interrupts`] | physical PCI functions that guests have, and their interrupts |
 //! | [`networks`], [`sockets`], [`forwarding`] | networks and sockets between guests, and their common part |
@@ -45,6 +46,7 @@ pub mod placement;
 pub mod power_button;
 pub mod slots;
 pub mod sockets;
+pub mod staged;
 pub mod task;
 pub mod virtio;
 pub mod watching;

@@ -32,7 +32,7 @@ use vm::machine::Machine;
 
 use self::port::Plugged;
 use crate::arch::guest_memory::GuestRam;
-use crate::guests::forwarding::Run;
+use crate::guests::forwarding::{Run, work};
 use crate::guests::guest::Guest;
 
 pub use self::port::Socket;
@@ -94,4 +94,11 @@ pub fn unplug(socket: Option<&Socket>) {
     // The run may end with this: not while the port is locked.
     drop(unplugged);
     sending::reset_peers(socket.port.cid);
+}
+
+/// The other ends of a run's connections are gone: its driver gets RST for each.
+pub fn reset_own(run: &dyn Run, socket: Option<&Socket>) {
+    if let Some(socket) = socket {
+        work(run, None, &socket.device, &mut |vsock, io| vsock.reset_all(io));
+    }
 }

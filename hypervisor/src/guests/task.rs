@@ -5,6 +5,7 @@ mod figures;
 mod host;
 mod moving;
 mod running;
+mod saving;
 mod spinning;
 
 use alloc::sync::Arc;
@@ -217,6 +218,7 @@ impl Task {
     /// Notes that it goes on after it stood still with its guest: its registers are not published any more.
     pub fn resume(&mut self) {
         self.watched.resume();
+        self.instance.saving.discard(self.index);
         if let Some(registers) = self.instance.registers.get(self.index) {
             *registers.lock() = None;
         }

@@ -35,6 +35,8 @@ pub(super) fn named(body: &RequestBody) -> Option<Named> {
         | Body::VmLayout { name: guest }
         | Body::VmRegisters { name: guest, .. }
         | Body::VmMemory { name: guest, .. } => name("guest-dump", guest),
+        Body::VmSaved { name: guest, .. } => name("guest-save", guest),
+        Body::VmRestore { name: guest, .. } => name("guest-restore", guest),
         Body::CpuOnline { index } => ("cpu-online", index.to_string()),
         Body::CpuOffline { index } => ("cpu-offline", index.to_string()),
         Body::PciAssign { function, guest, .. } => ("pci-assign", format!("{function} to {guest}")),
@@ -47,7 +49,11 @@ pub(super) fn named(body: &RequestBody) -> Option<Named> {
         }
         other => (plain(other), String::new()),
     };
-    Some(Named { request, subject, is_once: matches!(request, "guest-dump" | "upload" | "profile" | "capture") })
+    Some(Named {
+        request,
+        subject,
+        is_once: matches!(request, "guest-dump" | "guest-save" | "upload" | "profile" | "capture"),
+    })
 }
 
 /// Returns the names of orders for the host itself.
@@ -72,6 +78,7 @@ pub(crate) fn file(kind: UploadKind, bytes: u64, sha256: &[u8; 32]) -> String {
         UploadKind::Bundle => "bundle",
         UploadKind::Image => "image",
         UploadKind::File => "file",
+        UploadKind::Memory => "memory",
     };
     let digits: String = sha256[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{kind} of {bytes} bytes, SHA-256 {digits}…")

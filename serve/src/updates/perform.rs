@@ -95,7 +95,7 @@ pub fn send(
     let checked = match kind {
         UploadKind::Image => image::check_for(&file, &host, allow_downgrade),
         UploadKind::Bundle => bundle::check_for(&file, &host, allow_downgrade),
-        UploadKind::File => Ok(()),
+        UploadKind::File | UploadKind::Memory => Ok(()),
     };
     checked.map_err(|error| NotSent(format!("the file is not sent: {error:#}")))?;
     client.upload(kind, &file, progress)

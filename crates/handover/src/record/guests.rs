@@ -130,7 +130,7 @@ impl<'a> Record<'a> {
         };
         let numbers = || self.cpus.iter().map(|cpu| cpu.number.get());
         let checks = [
-            (kind.is_some(), "a block of an unknown kind"),
+            (kind.is_some_and(|kind| kind != BlockKind::Saved), "a block of an unknown kind"),
             (if is_host { guest == 0 } else { of.is_some() }, "a block of a guest that is not there"),
             (vcpu < vcpus, "a block of a vCPU that is not there"),
             (self.is_inside_kept(start, bytes), "a block is in memory that is not kept for blocks"),

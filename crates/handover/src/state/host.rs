@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! State of the host that is known last of all, and consoles.
 
-use zerocopy::little_endian::U32;
+use zerocopy::little_endian::{U32, U64};
 
 use crate::layout::{Control, Stamps};
 use crate::macros::plain;
@@ -77,6 +77,19 @@ plain! {
         pub room_until: U32 as "bytes",
         /// Bytes that the host has received.
         pub consumed: U32 as "bytes",
+    }
+
+    /// The moment at which a paused guest was saved for a client. Its blocks follow: its [`super::Policy`], a
+    /// [`super::Vcpu`] for each of its vCPUs, and its [`super::Devices`], all of guest 0.
+    pub struct Saved since 4 {
+        /// The host's time stamp counter.
+        pub tsc: U64 as "ticks",
+        /// Ticks of it in a second.
+        pub tsc_hz: U64 as "Hz",
+        /// Wall clock, since 1970.
+        pub unix_ns: U64 as "ns",
+        /// The guest's memory.
+        pub memory_bytes: U64 as "bytes",
     }
 
     /// State that changes until the last moment, so that the record itself can be finished before guests stop.

@@ -12,7 +12,7 @@ mod data;
 mod tests;
 
 use super::cpuid::features::{self, Feature, Show};
-use super::cpuid::{CpuidResult, CpuidSource};
+use super::cpuid::{CpuidResult, CpuidSource, CpuidTable, CpuidView};
 
 use data::{AS_HOST, Bits, MODELS, REGISTERS};
 
@@ -43,8 +43,11 @@ impl Register {
     }
 }
 
-/// Leaf, subleaf, register, and the features there, in the order of [`Bits`].
-const PLACES: [(u32, u32, Register, &[Feature]); REGISTERS] = [
+/// Leaf, subleaf, register, and the features there.
+type Place = (u32, u32, Register, &'static [Feature]);
+
+/// The places of features, in the order of [`Bits`].
+const PLACES: [Place; REGISTERS] = [
     (1, 0, Register::Ecx, features::LEAF_1_ECX),
     (1, 0, Register::Edx, features::LEAF_1_EDX),
     (7, 0, Register::Ebx, features::LEAF_7_0[1]),
@@ -89,13 +92,7 @@ impl Model {
 
     /// The names of the features that a host lacks; a guest of this model cannot run there.
     pub fn missing(&self, host: &impl CpuidSource) -> impl Iterator<Item = &'static str> {
-        PLACES.iter().zip(self.has).flat_map(|((leaf, subleaf, register, features), has)| {
-            let most = host.leaf(leaf & 0x8000_0000, 0).eax;
-            let mut found = if *leaf <= most { host.leaf(*leaf, *subleaf) } else { CpuidResult::default() };
-            let missing = has & !*register.of(&mut found);
-            let is_missing = move |(bit, _, show): &&Feature| *show == Show::AsHost && missing & 1 << bit != 0;
-            features.iter().filter(is_missing).map(|(_, name, _)| *name)
-        })
+        PLACES.iter().zip(self.has).flat_map(|(place, has)| missing_at(place, *has, host))
     }
 
     fn xcr0(&self) -> u32 {
@@ -103,4 +100,21 @@ impl Model {
         let avx_512 = if self.has[LEAF_7_EBX] & AVX_512F != 0 { XCR0_AVX_512 } else { 0 };
         XCR0_LEGACY | avx | avx_512
     }
+}
+
+/// The names of the features that a guest was shown, and that a host lacks: the guest cannot go on there.
+pub fn missing_of(shown: &CpuidTable, host: &impl CpuidSource) -> impl Iterator<Item = &'static str> {
+    PLACES.iter().flat_map(|place @ (leaf, subleaf, register, _)| {
+        let mut has = shown.lookup(*leaf, *subleaf, &CpuidView::default());
+        missing_at(place, *register.of(&mut has), host)
+    })
+}
+
+fn missing_at(place: &Place, has: u32, host: &impl CpuidSource) -> impl Iterator<Item = &'static str> {
+    let &(leaf, subleaf, register, features) = place;
+    let most = host.leaf(leaf & 0x8000_0000, 0).eax;
+    let mut found = if leaf <= most { host.leaf(leaf, subleaf) } else { CpuidResult::default() };
+    let missing = has & !*register.of(&mut found);
+    let is_missing = move |(bit, _, show): &&Feature| *show == Show::AsHost && missing & 1 << bit != 0;
+    features.iter().filter(is_missing).map(|(_, name, _)| *name)
 }

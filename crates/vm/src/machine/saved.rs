@@ -22,11 +22,13 @@ mod devices;
 mod extended;
 mod full;
 mod lapic;
+mod moving;
 mod policy;
 mod version_3;
 
 pub use extended::{check_area, note_initial_x87};
 pub use full::Full;
+pub use moving::{move_policy, move_vcpu};
 
 use handover::image::Reader;
 use handover::schema::Described as _;

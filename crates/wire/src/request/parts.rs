@@ -43,6 +43,9 @@ pub enum UploadKind {
     Image,
     /// A file from which machines start. Once all of it is there the host keeps it, by the digits of its SHA-256.
     File,
+    /// A piece of the memory of a machine that is to go on from what was saved, for the next
+    /// [`crate::RequestBody::VmRestore`].
+    Memory,
 }
 
 /// Choice of the messages that the host sends unasked.

@@ -140,6 +140,9 @@ fn requests() -> Vec<RequestBody> {
         RequestBody::DiskList { from_index: 300 },
         RequestBody::CaptureBegin { by: 5, network: "lan".to_string(), guest: Some(debian()), snap_bytes: 300 },
         RequestBody::CaptureRead { by: 5, is_end: true },
+        RequestBody::VmSaved { name: debian(), from_byte: 70_000 },
+        RequestBody::VmRestore { name: debian(), state: "a5".to_string(), memory: vec!["00".to_string(), debian()] },
+        RequestBody::UploadBegin { kind: UploadKind::Memory, bytes: 1 << 30, sha256: [0xa5; 32] },
     ]
 }
 
@@ -194,6 +197,7 @@ fn results() -> Vec<Result<ReplyBody, Refusal>> {
         Ok(ReplyBody::Files { files: vec![file()], next_index: Some(3) }),
         Ok(ReplyBody::Disks { disks: vec![disk()], next_index: Some(1) }),
         Ok(ReplyBody::Capture(capture_page())),
+        Ok(ReplyBody::Saved { bytes: vec![66, 0], total_bytes: 70_000 }),
     ]
 }
 

@@ -33,7 +33,7 @@ const STRETCH: u64 = 100_000_000;
 const SHORT_STRETCH: u64 = 20_000_000;
 /// A turn of one of two: so much later or sooner may a stretch begin or end for a neighbour.
 const SLICE: u64 = 3_100_000;
-/// Time without a question: shorter than the host keeps counters that nobody asks for.
+/// Time without a question: shorter than the host keeps counters that no client asks for.
 const SILENCE: Duration = Duration::from_secs(2);
 /// Instructions of a CPUID in the guest, with its loop and with the CPU's own part of the exit and the entry.
 const GUEST_PER_EXIT: u64 = 40;

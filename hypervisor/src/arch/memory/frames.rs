@@ -58,12 +58,22 @@ pub fn bytes_of(frames: &mut FrameRange) -> &mut [u8] {
 }
 
 /// Frames that are given back when their owner is dropped.
-pub struct OwnedFrames(Option<FrameRange>);
+pub struct OwnedFrames(Option<FrameRange>, fn(FrameRange));
 
 impl OwnedFrames {
     /// Owns these.
     pub fn new(frames: FrameRange) -> Self {
-        Self(Some(frames))
+        Self::released_by(frames, release)
+    }
+
+    /// Owns these, which `release` gives back.
+    pub fn released_by(frames: FrameRange, release: fn(FrameRange)) -> Self {
+        Self(Some(frames), release)
+    }
+
+    /// They have another owner from here on.
+    pub fn into_frames(mut self) -> Option<FrameRange> {
+        self.0.take()
     }
 
     /// Returns their range.
@@ -92,7 +102,7 @@ impl OwnedFrames {
 
 impl Drop for OwnedFrames {
     fn drop(&mut self) {
-        self.0.take().into_iter().for_each(release);
+        self.0.take().into_iter().for_each(self.1);
     }
 }
 

@@ -91,6 +91,9 @@ impl Executive {
                     task.publish_registers();
                 }
                 self.paused |= 1 << slot;
+                if let Some(wish) = task.wish_to_be_saved() {
+                    self.save_for_client(slot, wish);
+                }
             } else if self.paused & 1 << slot != 0 {
                 task.resume();
                 // It runs, and waits again if it has to.
@@ -99,6 +102,17 @@ impl Executive {
             }
         }
         self.count();
+    }
+
+    /// Saves a vCPU that stands still, for a client.
+    #[cold]
+    fn save_for_client(&mut self, slot: usize, wish: u32) {
+        if self.loaded == Some(slot) {
+            self.unload();
+        }
+        if let Some(task) = &self.slots[slot] {
+            task.save_for_client(wish);
+        }
     }
 
     /// Applies changed weights of guests to their vCPUs.

@@ -79,7 +79,11 @@ fn carry_out(guest: &Arc<Guest>, virt: Result<Virt, Unavailable>, order: Order) 
 
 fn start(guest: &Arc<Guest>, virt: Virt) {
     guest.set_state(VmState::Loading, None);
-    match Instance::load(virt, guest) {
+    let made = match guest.take_staged() {
+        Some(staged) => Instance::restore(virt, guest, staged),
+        None => Instance::load(virt, guest),
+    };
+    match made {
         Ok((instance, tasks)) => {
             guest.set_run(Arc::downgrade(&instance));
             guest.set_state(VmState::Running, None);

@@ -24,6 +24,7 @@ pub fn pause(guest: &Guest, instance: &Arc<Instance>, is_paused: bool) {
         record(EventKind::VmPaused { name });
     } else {
         guest.frozen.release();
+        instance.end_saving();
         guest.mark_resumed();
         instance.set_paused(false);
         record(EventKind::VmResumed { name });

@@ -16,10 +16,10 @@ use vm::machine::MachineConfig;
 use crate::arch::{clock, cpu, speculation, timer};
 use crate::guests::guest::Guest;
 use crate::kernel::console;
-use crate::kernel::platform::BOOT;
+use crate::kernel::platform::options;
 
 /// Returns the host's CPUID, less what does not work of speculation.
-fn host_cpuid(leaf: u32, subleaf: u32) -> CpuidResult {
+pub(super) fn host_cpuid(leaf: u32, subleaf: u32) -> CpuidResult {
     let found = cpu::cpuid(leaf, subleaf);
     let registers = [found.eax, found.ebx, found.ecx, found.edx];
     // Of speculation a guest is shown what works.
@@ -106,6 +106,6 @@ pub(super) fn given_counters(guest: &Guest, vendor: Vendor) -> pmu::guest::Confi
         // A bundle that names more than there is room for has been refused.
         events.iter().for_each(|event| filter.allow(event.select, event.unit));
     }
-    let policy = BOOT.get().map_or(pmu::Policy::Direct, |(_, options)| options.vpmu);
+    let policy = options().map_or(pmu::Policy::Direct, |options| options.vpmu);
     pmu::guest::Config { vendor, policy, filter }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A run of a guest as a reader sees it while it stands still.
 
+use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use vm::addr::Gpa;
@@ -22,5 +24,9 @@ impl Frozen for Instance {
 
     fn registers(&self, vcpu: u32) -> Option<VcpuRegisters> {
         self.registers.get(vcpu as usize)?.lock().clone()
+    }
+
+    fn saved(&self) -> Result<Option<Arc<[u8]>>, String> {
+        Self::saved(self)
     }
 }

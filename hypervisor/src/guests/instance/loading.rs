@@ -18,6 +18,7 @@ use vm::vcpu::EntryState;
 
 use super::Instance;
 use super::config::{check_offered, counters_of, given_counters, lfence_serializes, machine_config, model_of};
+use super::saving::Saving;
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::{OutOfMemory, Virt};
 use crate::arch::{counters, cpu};
@@ -30,7 +31,7 @@ use crate::guests::sockets;
 use crate::guests::task::Task;
 use crate::guests::virtio;
 use crate::kernel::ledger;
-use crate::kernel::platform::FIRMWARE;
+use crate::kernel::platform::firmware;
 use crate::kernel::timeline::{self, Name};
 
 impl Instance {
@@ -46,7 +47,7 @@ impl Instance {
         let files = kept.of(config)?;
         drop(checking);
         let taking = timeline::span(Name::GuestMemory, guest.number);
-        let node = ledger::guests::node_of(guest.home(), &FIRMWARE.lock());
+        let node = ledger::guests::node_of(guest.home(), firmware());
         let memory = GuestRam::allocate(&ledger::guests::FRAME_SOURCE, config.memory_bytes, node).map_err(|short| {
             format!(
                 "it needs {} of memory, the host has {} in one piece: give it less or the host more",
@@ -97,6 +98,7 @@ impl Instance {
             ending: Mutex::new(None),
             tasks_left: AtomicU32::new(vcpus),
             registers: (0..vcpus).map(|_| Mutex::new(None)).collect(),
+            saving: Saving::new(vcpus),
             space,
             functions,
             nics,
@@ -104,8 +106,7 @@ impl Instance {
             disks,
             flushed: (0..vcpus).map(|_| AtomicU64::new(0)).collect(),
         });
-        networks::plug(&instance, &instance.nics);
-        sockets::plug(&instance, instance.socket.as_ref());
+        instance.plug();
         let start = cpu::tsc();
         let counters_given = counters_of(guest);
         let tasks = states.into_iter().zip(guest.exits.iter()).enumerate().map(|(index, (mut vcpu, counters))| {
@@ -121,7 +122,7 @@ impl Instance {
     }
 
     /// A guest that another image has started, with the memory that it has there. Its vCPUs are to be
-    /// restored before they run.
+    /// restored before they run, and it is to be [plugged in](Self::plug).
     ///
     /// # Errors
     /// Why there can be none.
@@ -155,6 +156,7 @@ impl Instance {
             ending: Mutex::new(None),
             tasks_left: AtomicU32::new(vcpus),
             registers: (0..vcpus).map(|_| Mutex::new(None)).collect(),
+            saving: Saving::new(vcpus),
             space,
             functions,
             nics,
@@ -162,8 +164,6 @@ impl Instance {
             disks,
             flushed: (0..vcpus).map(|_| AtomicU64::new(0)).collect(),
         });
-        networks::plug(&instance, &instance.nics);
-        sockets::plug(&instance, instance.socket.as_ref());
         let states = states.map_err(exhausted)?.into_iter().zip(guest.exits.iter()).enumerate();
         // Whatever the bundle has now: it goes on with what it was promised.
         let counters_given = instance.machine.counters().map(|vendor| given_counters(guest, vendor));

@@ -62,7 +62,7 @@ impl Host for TaskHost {
     fn set_alarm(&mut self, deadline: Option<u64>) {
         let own = deadline.into_iter().chain(self.send_at).min();
         let own = own.map(|alarm| alarm.max(cpu::tsc() + timer::us_to_ticks(NEAREST_ALARM_US)));
-        // A guest that sets its timer all the time postpones its own alarm, and nobody else's.
+        // A guest that sets its timer all the time postpones its own alarm, and no other's.
         match own.into_iter().chain(self.others_alarm).min() {
             Some(alarm) => timer::set_alarm(alarm),
             None => timer::clear_alarm(),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A vCPU between two images: saved by the old one, restored by the new one. Nothing here allocates.
+//! A vCPU between two images: saved by the old one, restored by the new one; or between two runs of its guest. Nothing
+//! here allocates.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -25,8 +26,18 @@ impl Task {
     /// # Errors
     /// The problem of the block.
     pub fn save(&self, bytes: &mut [u8], version: u32, stolen_ticks: u64, wants_to_run: bool) -> Result<(), String> {
-        let mut block =
-            BlockMut::<state::Vcpu>::begin(bytes, self.owner(), version).map_err(|error| error.to_string())?;
+        self.save_as(self.owner(), bytes, version, (stolen_ticks, wants_to_run)).map(drop)
+    }
+
+    /// Saves it as this owner's; returns the bytes in use behind the first page.
+    pub(super) fn save_as(
+        &self,
+        owner: Owner,
+        bytes: &mut [u8],
+        version: u32,
+        (stolen_ticks, wants_to_run): (u64, bool),
+    ) -> Result<usize, String> {
+        let mut block = BlockMut::<state::Vcpu>::begin(bytes, owner, version).map_err(|error| error.to_string())?;
         let (into, tail) = block.parts().map_err(|error| error.to_string())?;
         self.instance.machine.save_vcpu(&*self.vcpu, &self.cpu, into);
         self.instance.machine.save_mailbox(self.index, into);
@@ -40,7 +51,8 @@ impl Task {
             wants_to_run: u32::from(wants_to_run).into(),
             zero: 0.into(),
         };
-        block.finish(used).map_err(|error| error.to_string())
+        block.finish(used).map_err(|error| error.to_string())?;
+        Ok(used)
     }
 
     /// Takes over what was saved.
@@ -51,6 +63,14 @@ impl Task {
         let mut widened = None;
         let opened = block::open_in_place::<state::Vcpu>(bytes, self.owner(), &mut widened);
         let (from, tail) = opened.map_err(|error| error.to_string())?;
+        self.take_over(from, tail)
+    }
+
+    /// Takes over a saved state.
+    ///
+    /// # Errors
+    /// The problem of it: it must not run.
+    pub fn take_over(&mut self, from: &state::Vcpu, tail: &[u8]) -> Result<(), String> {
         let machine = &self.instance.machine;
         let restored = machine.restore_vcpu(from, &mut *self.vcpu, &mut self.cpu);
         restored.map_err(|error| error.to_string())?;

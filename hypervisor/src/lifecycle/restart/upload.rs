@@ -7,6 +7,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use bundle::{Bundle, Crc32, FileRecord};
+use frames::FrameRange;
 use handover::Image;
 use seal::{Announced, Arrival, ArrivalError, Origin, Packed};
 use units::{ByteSize, PageSize, PhysRange};
@@ -18,6 +19,7 @@ use crate::arch::memory::{FRAMES, OwnedFrames};
 use crate::arch::sha256::Engine;
 use crate::arch::{cpu, timer};
 use crate::guests::configuration::SentFile;
+use crate::kernel::ledger::guests::FRAME_SOURCE;
 
 /// The time after which an upload without progress is dropped.
 const PATIENCE_US: u64 = 10_000_000;
@@ -42,13 +44,13 @@ impl Upload {
         if bytes == 0 {
             return Err(refusal(RefusalCode::Invalid, "the file is empty".into(), "send a bundle or an image"));
         }
-        let frames = FRAMES.lock().allocate_for_file(bytes, PageSize::Kib4);
-        // The lock is free again: how much there is will be reported.
-        let frames = frames.map_err(|_| too_large(bytes))?;
+        let frames = if announced.kind == UploadKind::Memory { memory(bytes) } else { file_memory(bytes) }?;
         let patience = timer::us_to_ticks(PATIENCE_US);
         let sum = (announced.kind == UploadKind::File).then(Crc32::new);
         let arrival = Arrival::new(Engine::best(), announced, cpu::tsc(), patience);
-        Ok(Self { arrival, frames: OwnedFrames::new(frames), is_head_checked: false, sum })
+        // Nothing is known of a guest's memory.
+        let is_head_checked = announced.kind == UploadKind::Memory;
+        Ok(Self { arrival, frames, is_head_checked, sum })
     }
 
     /// Returns whether this is what is being sent.
@@ -139,6 +141,26 @@ impl Upload {
         Ok(SentFile { record, frames: self.frames })
     }
 
+    /// Returns whether it is a piece of a guest's memory.
+    pub fn is_memory(&self) -> bool {
+        self.arrival.announced().kind == UploadKind::Memory
+    }
+
+    /// Returns its SHA-256 as it was announced.
+    pub fn digest(&self) -> [u8; 32] {
+        self.arrival.announced().digest
+    }
+
+    /// Returns its length as it was announced.
+    pub fn bytes(&self) -> u64 {
+        self.arrival.announced().bytes
+    }
+
+    /// Returns the frames that it fills, for a guest whose memory they are from here on.
+    pub fn into_frames(self) -> Option<FrameRange> {
+        self.frames.into_frames()
+    }
+
     /// Returns whether all of it is there, as it was announced.
     pub fn is_whole(&self) -> bool {
         self.arrival.is_whole()
@@ -163,6 +185,22 @@ impl Upload {
 /// The name of a file from which guests start: the digits of its SHA-256.
 pub fn name_of(digest: &[u8; 32]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn file_memory(bytes: u64) -> Result<OwnedFrames, Refusal> {
+    let frames = FRAMES.lock().allocate_for_file(bytes, PageSize::Kib4);
+    // The lock is free again: how much there is will be reported.
+    frames.map(OwnedFrames::new).map_err(|_| too_large(bytes))
+}
+
+/// Memory that is to be a guest's, which the file fills.
+fn memory(bytes: u64) -> Result<OwnedFrames, Refusal> {
+    if !bytes.is_multiple_of(PageSize::Mib2.bytes()) {
+        let reason = format!("{bytes} bytes are no guest's memory");
+        return Err(refusal(RefusalCode::Invalid, reason, "send whole pieces of it, each a multiple of 2 MiB"));
+    }
+    let frames = (FRAME_SOURCE.allocate)(bytes, None).map_err(|_| too_large(bytes))?;
+    Ok(OwnedFrames::released_by(frames.range, FRAME_SOURCE.release))
 }
 
 fn too_large(bytes: u64) -> Refusal {

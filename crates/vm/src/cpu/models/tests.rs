@@ -57,6 +57,20 @@ fn table(model: Model, of: Snapshot) -> CpuidTable {
 }
 
 #[test]
+fn a_guest_that_was_shown_features_goes_on_where_they_are() {
+    let of_host =
+        |of| CpuidTable::new(&host(of), &CpuidConfig { vcpus: 1, tsc_khz: 1_000_000, apic_timer_khz: 1_000_000 });
+    let missing = |shown: &CpuidTable, of| missing_of(shown, &host(of)).collect::<Vec<_>>();
+    for of in [HASWELL, WESTMERE, ZEN, ZEN_2, ZEN_3] {
+        assert_eq!(missing(&of_host(of), of), [""; 0]);
+    }
+    assert_eq!(missing(&of_host(ZEN), ZEN_3), [""; 0]);
+    assert_eq!(missing(&table(model("v2"), ZEN_2), ZEN_3), [""; 0]);
+    assert!(missing(&of_host(ZEN_3), ZEN).contains(&"VAES"));
+    assert!(missing(&of_host(HASWELL), WESTMERE).contains(&"AVX2"));
+}
+
+#[test]
 fn hosts_have_the_models_of_their_generation_and_of_those_before() {
     let names = |of| names().filter(|name| missing(name, of).is_empty()).collect::<Vec<_>>();
     assert_eq!(names(WESTMERE), ["v2"]);

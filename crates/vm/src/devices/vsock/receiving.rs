@@ -100,6 +100,15 @@ impl Vsock {
         self.flush(io)
     }
 
+    /// The other ends of all connections are gone: the driver gets RST for each.
+    ///
+    /// # Errors
+    /// The [`Fault`] of this device's driver.
+    pub fn reset_all(&mut self, io: &mut Io<'_>) -> Result<(), Fault> {
+        self.connections.reset_where(&|_| true);
+        self.flush(io)
+    }
+
     /// The host's ends of these connections are gone: the driver gets RST for each.
     ///
     /// # Errors

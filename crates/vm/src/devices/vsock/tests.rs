@@ -310,6 +310,17 @@ fn a_guest_that_is_gone_or_reset_is_learned_by_its_peers() {
 }
 
 #[test]
+fn a_driver_whose_other_ends_are_all_gone_gets_rst_for_each() {
+    let (_, mut b) = open();
+    offer(&mut b, 2);
+    b.with(Vsock::reset_all);
+    let last = received(&mut b).pop().expect("a packet").0;
+    assert_eq!((last.operation, last.source), (Some(Operation::Reset), Address { cid: A, port: 10 }));
+    b.with(Vsock::reset_all);
+    assert!(received(&mut b).is_empty());
+}
+
+#[test]
 fn a_reset_on_the_way_gives_nothing_back() {
     let (mut a, _) = open();
     let mut chain = Chain::new();

@@ -2,6 +2,7 @@
 //! A machine that is carried from one image to the next, in the blocks in which it is handed over.
 
 mod devices;
+mod moving;
 mod mutations;
 mod refusals;
 

@@ -88,6 +88,7 @@ impl Builder for Building<'_> {
         });
         let adopted = adopted.unwrap_or_else(|| Err("its policy is nowhere".into()));
         let (run, tasks) = adopted.map_err(Problem)?;
+        run.plug();
         Ok((run, tasks.into_iter().map(Box::new).collect()))
     }
 
