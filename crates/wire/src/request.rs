@@ -138,7 +138,8 @@ pub enum RequestBody {
         from_index: u32,
     },
     /// Set memory aside for a file that is about to be sent, or go on with the same file where it was left. Answered by
-    /// [`crate::ReplyBody::Received`]. A file without progress for ten seconds is dropped, whole or not.
+    /// [`crate::ReplyBody::Received`]. A file without progress for ten seconds is dropped, whole or not; a whole piece
+    /// of memory after five minutes.
     UploadBegin {
         /// Kind of the file.
         kind: UploadKind,

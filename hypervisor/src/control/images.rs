@@ -24,6 +24,8 @@ use crate::lifecycle::restart::{Preparation, Refused, Restart};
 const REST: u64 = 3;
 /// The pieces of memory that one guest has at most.
 const MOST_PIECES: usize = 2;
+/// One that is there waits so long for the next: the client reads that from a disk, and checks it.
+const MEMORY_PATIENCE_US: u64 = 300_000_000;
 /// The operator's wish for an older image holds for so long.
 const PERMIT_US: u64 = 10_000_000;
 
@@ -33,6 +35,8 @@ pub struct ImageOrders {
     upload: Option<Box<Upload>>,
     /// Pieces of memory that are there, of a guest that is to go on.
     memory: Vec<Box<Upload>>,
+    /// The time at which they are dropped.
+    memory_until: u64,
     job: Option<Job>,
     /// The time until which the next order may go to an older image, in ticks.
     downgrade_until: Option<u64>,
@@ -120,8 +124,7 @@ impl ImageOrders {
             return Err(wrong_state("no file is being sent, or it was abandoned", "send it from its start"));
         };
         let next_offset = take(upload).inspect_err(|_| self.upload = None)?;
-        // As long as more of a guest comes, nothing of it is abandoned.
-        self.memory.iter_mut().for_each(|piece| _ = piece.next_offset());
+        self.hold_memory();
         match self.upload.take().map(Upload::into_file) {
             Some(Ok(file)) => configuration::keep(file),
             Some(Err(upload)) if upload.is_memory() && upload.is_whole() => self.keep_memory(upload),
@@ -129,6 +132,11 @@ impl ImageOrders {
             None => {}
         }
         Ok(ReplyBody::Received { next_offset })
+    }
+
+    /// As long as more of a guest comes, nothing of it is abandoned.
+    fn hold_memory(&mut self) {
+        self.memory_until = cpu::tsc().saturating_add(timer::us_to_ticks(MEMORY_PATIENCE_US));
     }
 
     fn keep_memory(&mut self, piece: Box<Upload>) {
@@ -225,7 +233,9 @@ impl ImageOrders {
             log::warn!("upload: no more of it came for 10 s; it is dropped");
             self.upload = None;
         }
-        self.memory.retain(|piece| piece.abandoned_at() > now);
+        if self.memory_until <= now {
+            self.memory.clear();
+        }
         let job = self.job.as_mut().filter(|job| job.due <= now)?;
         if !job.preparation.step() {
             let after = cpu::tsc();
@@ -245,8 +255,9 @@ impl ImageOrders {
     /// Returns when to check although nothing has come.
     pub fn alarm(&self) -> Option<u64> {
         let job = self.job.as_ref().map(|job| job.due);
-        let sent = self.upload.iter().chain(&self.memory).map(|upload| upload.abandoned_at());
-        job.into_iter().chain(sent).min()
+        let sent = self.upload.as_ref().map(|upload| upload.abandoned_at());
+        let memory = (!self.memory.is_empty()).then_some(self.memory_until);
+        job.into_iter().chain(sent).chain(memory).min()
     }
 
     fn uploaded(&mut self) -> Result<Source, Refusal> {
