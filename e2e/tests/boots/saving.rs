@@ -165,15 +165,18 @@ fn fails(host: &mut Host, path: &Path, reason: &str) -> Result<()> {
     host.state(A, VmState::Failed).map(drop)
 }
 
+/// A change of a state.
+type Change = fn(&mut Vec<u8>);
+
 /// States that are damaged although their SHA-256 is right: each block has sums of its own, and its fields are checked.
 fn are_failures(host: &mut Host, path: &Path, head: &Head) -> Result<()> {
     let whole = fs::read(path)?;
     let (from, to) = (HEAD_BYTES as usize, HEAD_BYTES as usize + head.state.bytes as usize);
-    let changes: [(&dyn Fn(&mut Vec<u8>), &str); 4] = [
-        (&|state| state[0] ^= 1, "(Saved): it was never finished"),
-        (&|state| state[60] ^= 1, "(Saved): its sum is wrong"),
-        (&|state| state.truncate(4096), "(Policy): it was never finished"),
-        (&|state| state.truncate(state.len() - 8), "(Devices): it was never finished"),
+    let changes: [(Change, &str); 4] = [
+        (|state| state[0] ^= 1, "(Saved): it was never finished"),
+        (|state| state[60] ^= 1, "(Saved): its sum is wrong"),
+        (|state| state.truncate(4096), "(Policy): it was never finished"),
+        (|state| state.truncate(state.len() - 8), "(Devices): it was never finished"),
     ];
     for (change, reason) in changes {
         let mut state = whole[from..to].to_vec();
