@@ -43,7 +43,7 @@ fn boot_memory_is_given_back() -> Result<()> {
     let mut host = recipe("")?.start()?;
     ends_well(&mut host)?;
     let lines =
-        host.seen.host.iter().filter(|line| line.contains("(76 KiB) was only needed to boot: it is free")).count();
+        host.seen.host.iter().filter(|line| line.contains("(140 KiB) was only needed to boot: it is free")).count();
     ensure!(lines == 1, "{}", host.seen);
     Ok(())
 }
