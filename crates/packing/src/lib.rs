@@ -36,7 +36,7 @@ pub struct Piece {
 pub enum Effort {
     /// As few bytes as can be: for images.
     Most,
-    /// A tenth of the time, and some more bytes: for guests' memory, of which there is much.
+    /// Little time, and more bytes: for guests' memory, of which there is much.
     Little,
 }
 

@@ -32,7 +32,7 @@ pub const LONG_RULES: &[Rule] = &[
     ("a_linux_of_6_12_keeps_its_connection_while_it_is_saved", || keeps_its_connection(Kernel::V6_12)),
 ];
 
-/// Linux boots, and much memory goes over the line, on a machine that does other work as well.
+/// Linux boots, and the line carries much memory, on a machine that does other work as well.
 const LIMIT: Duration = Duration::from_secs(900);
 const A: &str = "a";
 const B: &str = "b";
