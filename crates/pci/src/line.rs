@@ -1,54 +1,107 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! INTx lines of functions that guests have (PCI Local Bus 3.0, section 2.2.6): the function behind an I/O APIC's
-//! input, and the check for a line that no driver serves.
+//! INTx lines of functions that guests have (PCI Local Bus 3.0, section 2.2.6): the functions behind an I/O APIC's
+//! input, those of them that have interrupted, and the check for a line that no driver serves.
+
+use arrayvec::ArrayVec;
 
 use crate::Bdf;
 
-/// Inputs that functions have at most.
+/// Functions with lines at most.
 pub const MOST: usize = 16;
+
+/// A function that has an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Global system interrupt of the input.
+    pub gsi: u32,
+    /// The function.
+    pub function: Bdf,
+    /// The number of the guest that has the function.
+    pub guest: u16,
+    /// The number of the function among the guest's.
+    pub number: u16,
+    /// The CPU's vector that the input sends; `None` while the function's line is closed.
+    pub vector: Option<u8>,
+}
 
 /// The reason for which a function cannot have an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It is this function's: an interrupt would be both guests', and each could keep it from the other.
+    /// A function of another guest has it, this one: an interrupt would be both guests', and each could keep it from
+    /// the other.
     Taken(Bdf),
     /// [`MOST`] functions have one.
     Full,
 }
 
-/// The inputs that functions have, by their global system interrupts.
+/// The inputs that functions have. Functions of one guest may share one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims {
-    taken: [Option<(u32, Bdf)>; MOST],
+    taken: ArrayVec<Claim, MOST>,
 }
 
 impl Claims {
     /// No lines.
     pub const fn new() -> Self {
-        Self { taken: [None; MOST] }
+        Self { taken: ArrayVec::new_const() }
     }
 
     /// Assigns an input to a function, in place of one that it had.
     ///
     /// # Errors
     /// [`Refused`]; the function keeps what it had.
-    pub fn claim(&mut self, gsi: u32, function: Bdf) -> Result<(), Refused> {
-        let others = self.taken.iter().flatten().find(|(taken, owner)| *taken == gsi && *owner != function);
-        if let Some((_, owner)) = others {
-            return Err(Refused::Taken(*owner));
+    pub fn claim(&mut self, claim: Claim) -> Result<(), Refused> {
+        let is_another = |taken: &&Claim| taken.gsi == claim.gsi && taken.guest != claim.guest;
+        if let Some(other) = self.taken.iter().filter(|taken| taken.function != claim.function).find(is_another) {
+            return Err(Refused::Taken(other.function));
         }
-        let own = self.taken.iter().position(|claim| claim.is_some_and(|(_, owner)| owner == function));
-        let free = || self.taken.iter().position(Option::is_none);
-        let at = own.or_else(free).ok_or(Refused::Full)?;
-        self.taken[at] = Some((gsi, function));
+        match self.taken.iter_mut().find(|taken| taken.function == claim.function) {
+            Some(own) => *own = claim,
+            None => self.taken.try_push(claim).map_err(|_| Refused::Full)?,
+        }
         Ok(())
     }
 
     /// Releases a function's input.
     pub fn release(&mut self, function: Bdf) {
-        self.taken.iter_mut().filter(|claim| claim.is_some_and(|(_, owner)| owner == function)).for_each(|claim| {
-            *claim = None;
-        });
+        self.taken.retain(|claim| claim.function != function);
+    }
+
+    /// The vector that a function's input sends from here on; `None` once its line is closed.
+    pub fn set_vector(&mut self, function: Bdf, vector: Option<u8>) {
+        self.taken.iter_mut().filter(|claim| claim.function == function).for_each(|claim| claim.vector = vector);
+    }
+
+    /// The input of a guest's function.
+    pub fn gsi_of(&self, guest: u16, number: u16) -> Option<u32> {
+        self.taken.iter().find(|claim| (claim.guest, claim.number) == (guest, number)).map(|claim| claim.gsi)
+    }
+
+    /// The vector that a function's input sends, while its line is open.
+    pub fn vector_of(&self, function: Bdf) -> Option<u8> {
+        self.taken.iter().find(|claim| claim.function == function)?.vector
+    }
+
+    /// Another function with an open line at the same input.
+    pub fn partner(&self, gsi: u32, function: Bdf) -> Option<Claim> {
+        self.open(gsi).find(|claim| claim.function != function)
+    }
+
+    /// The functions with open lines at an input that has interrupted: those that state that they have asserted it, by
+    /// `is_asserted`; all if none does, which one without that bit of the status register cannot.
+    pub fn raised(&self, gsi: u32, mut is_asserted: impl FnMut(Bdf) -> bool) -> ArrayVec<Claim, MOST> {
+        let mut all: ArrayVec<Claim, MOST> = self.open(gsi).collect();
+        // One alone needs no access to its registers.
+        if all.len() > 1 {
+            let mut asserted = all.clone();
+            asserted.retain(|claim| is_asserted(claim.function));
+            all = if asserted.is_empty() { all } else { asserted };
+        }
+        all
+    }
+
+    fn open(&self, gsi: u32) -> impl Iterator<Item = Claim> + '_ {
+        self.taken.iter().filter(move |claim| claim.gsi == gsi && claim.vector.is_some()).copied()
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use std::collections::BTreeMap;
+use std::vec::Vec;
 
 use proptest::prelude::*;
 
@@ -9,17 +10,64 @@ fn function(number: u8) -> Bdf {
     Bdf::of_requester(0, u16::from(number) << 3)
 }
 
+/// A function's claim, as one of a guest that has the functions of ten numbers.
+fn claim_of(gsi: u32, number: u8) -> Claim {
+    let guest = u16::from(number / 10);
+    Claim { gsi, function: function(number), guest, number: u16::from(number % 10), vector: None }
+}
+
+fn numbers(claims: &[Claim]) -> Vec<u16> {
+    claims.iter().map(|claim| claim.number).collect()
+}
+
 #[test]
-fn an_input_has_one_function() {
+fn an_input_has_functions_of_one_guest() {
     let mut claims = Claims::new();
-    assert_eq!(claims.claim(16, function(1)), Ok(()));
-    assert_eq!(claims.claim(16, function(1)), Ok(()), "it is its own");
-    assert_eq!(claims.claim(16, function(2)), Err(Refused::Taken(function(1))));
-    assert_eq!(claims.claim(17, function(2)), Ok(()));
+    assert_eq!(claims.claim(claim_of(16, 1)), Ok(()));
+    assert_eq!(claims.claim(claim_of(16, 1)), Ok(()), "it is its own");
+    assert_eq!(claims.claim(claim_of(16, 2)), Ok(()), "it is its guest's");
+    assert_eq!(claims.claim(claim_of(16, 11)), Err(Refused::Taken(function(1))));
+    assert_eq!(claims.claim(claim_of(17, 11)), Ok(()));
     claims.release(function(1));
-    assert_eq!(claims.claim(16, function(3)), Ok(()));
-    assert_eq!(claims.claim(17, function(3)), Err(Refused::Taken(function(2))));
-    assert_eq!(claims.claim(16, function(2)), Err(Refused::Taken(function(3))), "it has kept its own");
+    assert_eq!(claims.claim(claim_of(16, 12)), Err(Refused::Taken(function(2))));
+    claims.release(function(2));
+    assert_eq!(claims.claim(claim_of(16, 12)), Ok(()));
+    assert_eq!(claims.claim(claim_of(17, 3)), Err(Refused::Taken(function(11))));
+    assert_eq!(claims.claim(claim_of(16, 11)), Ok(()), "in place of the one that it had");
+    assert_eq!(claims.claim(claim_of(17, 3)), Ok(()));
+    assert_eq!((claims.gsi_of(1, 1), claims.gsi_of(0, 3), claims.gsi_of(0, 1)), (Some(16), Some(17), None));
+}
+
+#[test]
+fn those_that_state_an_interrupt_have_raised_a_shared_line() {
+    let mut claims = Claims::new();
+    for number in 1..=3 {
+        assert_eq!(claims.claim(claim_of(16, number)), Ok(()));
+    }
+    assert!(claims.raised(16, |_| true).is_empty(), "none is open");
+    claims.set_vector(function(1), Some(0x50));
+    let one = claims.raised(16, |_| unreachable!("one alone is not asked"));
+    assert_eq!(numbers(&one), [1]);
+    claims.set_vector(function(2), Some(0x50));
+    assert_eq!(numbers(&claims.raised(16, |place| place == function(2))), [2]);
+    assert_eq!(numbers(&claims.raised(16, |_| true)), [1, 2]);
+    assert_eq!(numbers(&claims.raised(16, |place| place == function(3))), [1, 2], "none that is open states it");
+    assert!(claims.raised(17, |_| true).is_empty());
+}
+
+#[test]
+fn a_partner_has_an_open_line_at_the_same_input() {
+    let mut claims = Claims::new();
+    for (gsi, number) in [(16, 1), (16, 2), (17, 3)] {
+        assert_eq!(claims.claim(claim_of(gsi, number)), Ok(()));
+    }
+    claims.set_vector(function(1), Some(0x50));
+    claims.set_vector(function(3), Some(0x51));
+    assert_eq!(claims.partner(16, function(1)), None, "the other one is closed");
+    assert_eq!(claims.partner(16, function(2)).map(|claim| claim.vector), Some(Some(0x50)));
+    assert_eq!((claims.vector_of(function(1)), claims.vector_of(function(2))), (Some(0x50), None));
+    claims.set_vector(function(1), None);
+    assert_eq!(claims.partner(16, function(2)), None);
 }
 
 #[test]
@@ -41,23 +89,23 @@ enum Step {
 }
 
 proptest! {
-    /// Against a map: no two functions have one input, no function has two, and what is free can be had.
+    /// Against a map: no functions of two guests have one input, no function has two, and what is free can be had.
     #[test]
     fn claims_are_as_a_map_has_them(steps in prop::collection::vec(prop_oneof![
-        (0..20u32, 0..20u8).prop_map(|(gsi, function)| Step::Claim(gsi, function)),
-        (0..20u8).prop_map(Step::Release),
+        (0..20u32, 0..40u8).prop_map(|(gsi, function)| Step::Claim(gsi, function)),
+        (0..40u8).prop_map(Step::Release),
     ], 0..200)) {
         let (mut claims, mut model) = (Claims::new(), BTreeMap::<u8, u32>::new());
         for step in steps {
             match step {
                 Step::Claim(gsi, number) => {
-                    let other = model.iter().find(|(owner, taken)| **taken == gsi && **owner != number);
-                    let expected = match other {
-                        Some((owner, _)) => Err(Refused::Taken(function(*owner))),
-                        None if model.len() == MOST && !model.contains_key(&number) => Err(Refused::Full),
-                        None => Ok(_ = model.insert(number, gsi)),
+                    let is_anothers = model.iter().any(|(owner, taken)| *taken == gsi && owner / 10 != number / 10);
+                    let expected = match is_anothers {
+                        true => Err(()),
+                        false if model.len() == MOST && !model.contains_key(&number) => Err(()),
+                        false => Ok(_ = model.insert(number, gsi)),
                     };
-                    prop_assert_eq!(claims.claim(gsi, function(number)), expected);
+                    prop_assert_eq!(claims.claim(claim_of(gsi, number)).map_err(|_| ()), expected);
                 }
                 Step::Release(number) => {
                     model.remove(&number);

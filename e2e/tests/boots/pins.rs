@@ -19,6 +19,7 @@ use super::devices::disk;
 pub const RULES: &[Rule] = &[
     ("each_interrupt_of_a_line_comes_once_across_updates_behind_amds_iommu", || comes_once(Iommu::Amd)),
     ("each_interrupt_of_a_line_comes_once_across_updates_behind_intels_iommu", || comes_once(Iommu::Intel)),
+    ("two_functions_of_a_guest_share_a_line_across_updates", shared_line),
     ("a_line_without_a_handler_stops_its_function", without_a_driver),
     ("an_input_that_cannot_be_a_guests_is_refused", refused_inputs),
     ("an_image_that_knows_no_lines_is_refused_while_a_guest_has_one", images_without_lines),
@@ -59,6 +60,32 @@ fn comes_once(iommu: Iommu) -> Result<()> {
     for _ in 2..ROUNDS {
         host.guest_prints("edu", "edu: intx halted n=2500 came=2500")?;
     }
+    host.powers_off()
+}
+
+/// Two devices at one input of the host interrupt in turn and at once, and each has its line disabled meanwhile; one of
+/// them does not make the guest wait for the other, and none interrupts for the other.
+fn shared_line() -> Result<()> {
+    const ROUNDS: usize = 600;
+    // The lines of every fourth slot are one.
+    let devices = vec![Device::Edu; 5];
+    let function = |number| AssignedConfig {
+        selector: format!("1234:11e8#{number}"),
+        without_reset: true,
+        gsi: Some(GSI),
+        ..AssignedConfig::default()
+    };
+    let cmdline = format!("do=shared,wait n={ROUNDS}");
+    let guest = Guest { functions: vec![function(1), function(5)], ..tiny("edu", "edu", &cmdline)? };
+    let mut host = Recipe::new().cpus(2).with_devices(Iommu::Amd, devices).guest(guest).start()?;
+    host.limit(Duration::from_secs(60));
+    for (generation, rounds) in (2..=4).zip([100, 300, 500]) {
+        host.guest_prints("edu", &format!("edu: shared: rounds={rounds}"))?;
+        host.update_to(generation)?;
+    }
+    let came = 3 * ROUNDS;
+    host.guest_prints("edu", &format!("edu: shared: n={ROUNDS} came={came} and {came} stray=0"))?;
+    host.guest_prints("edu", "edu: shared: ok")?;
     host.powers_off()
 }
 

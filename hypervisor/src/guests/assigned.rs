@@ -125,7 +125,7 @@ fn prepare(guest: &Arc<Guest>, space: &Arc<Space>, device: u8, chosen: &Chosen) 
     let place = chosen.place;
     let signals = Signals::new(owner(guest, device), &chosen.capabilities);
     let mut physical = HostFunction::new(place, guest.clone(), space.clone(), signals);
-    let line = chosen.gsi.map(|gsi| Line::claim(place, gsi)).transpose()?;
+    let line = chosen.gsi.map(|gsi| Line::claim(place, gsi, owner(guest, device))).transpose()?;
     let pin = line.as_ref().map(|_| layout::line_of(device));
     let mut description = Description::probe(place, &mut physical, pin).map_err(|problem| format!("{problem}"))?;
     // One that states no pin has none.

@@ -15,6 +15,7 @@ use vm::devices::pci::assigned::{LINE, Raised};
 use crate::arch::percpu::{self, BOOT_CPU, PerCpu};
 use crate::arch::{cpu, device_vectors, strays};
 use crate::guests::assigned::functions::Function;
+use crate::guests::assigned::lines;
 use crate::guests::assigned::routes::{self, Owner, Route};
 use crate::guests::guest::Guest;
 use crate::guests::instance::Instance;
@@ -63,6 +64,14 @@ fn interrupt(me: u32, owner: Owner, raised: Raised, checking: Checking<'_>) {
 
 /// `checking` is of this run, if it is of any.
 fn interrupt_in(run: &Instance, me: u32, owner: Owner, raised: Raised, checking: Checking<'_>) {
+    match raised {
+        // Functions of the guest may share the line.
+        Raised::Line => lines::raised(owner).iter().for_each(|owner| raise(run, me, *owner, raised, checking)),
+        Raised::Vector(_) => raise(run, me, owner, raised, checking),
+    }
+}
+
+fn raise(run: &Instance, me: u32, owner: Owner, raised: Raised, checking: Checking<'_>) {
     let Some(function) = run.functions().get(owner.function) else { return };
     let mut wanted = None;
     let mut notify = |vcpu: usize, was_notified: bool| {

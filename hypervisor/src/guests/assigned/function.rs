@@ -126,7 +126,8 @@ impl HostFunction {
     fn adopt_line(&mut self, route: Option<Route>) {
         self.signals.set_line(None);
         let Some(route) = route else { return };
-        match Line::adopt(self.place, route.gsi, (route.vector != 0).then_some(route.vector)) {
+        let vector = (route.vector != 0).then_some(route.vector);
+        match Line::adopt(self.place, route.gsi, vector, self.signals.owner()) {
             Ok(line) => self.signals.set_line(Some(line)),
             Err(problem) => log::error!("PCI {}: its interrupt input (GSI {}) {problem}", self.place, route.gsi),
         }

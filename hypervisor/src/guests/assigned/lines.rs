@@ -1,33 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! INTx lines of functions that have no MSI: the host's input of an I/O APIC belongs to one function.
+//! INTx lines of functions that have no MSI: the host's input of an I/O APIC belongs to functions of one guest.
 //!
 //! ```text
-//! input ──► handler: masked, a bit ──► the boot CPU's loop ──► function: its line on the guest's I/O APIC is asserted
+//! input ──► handler: masked, a bit ──► the boot CPU's loop ──► functions: their lines on the guest's I/O APIC asserted
 //!   ▲                                                                                    │
 //!   └── unmasked: interrupts again if it is asserted ◄── function: lowered ◄── the guest ends the interrupt
 //! ```
 //!
-//! So a line interrupts the host once for each interrupt that its guest has ended.
+//! So a line interrupts the host once for each interrupt that its guest has ended. Functions that share an input share
+//! the vector that it sends. Of these the ones interrupt that state so in their status register. Where one has ended its
+//! interrupt and another has not, the input interrupts once more, to no effect: what is asserted already stays so.
 
 use alloc::format;
 use alloc::string::String;
 
-use ::pci::Bdf;
-use ::pci::line::{Claims, MOST, Refused, Unserved};
+use ::pci::line::{Claim, Claims, MOST, Refused, Unserved};
+use ::pci::{Bdf, ConfigSpace as _};
 use arrayvec::ArrayVec;
 use iommu::{Interrupt, Signal};
 use spin::Mutex;
 use vm::devices::pci::assigned::LINE;
 
 use super::choosing;
-use super::routes::Routes;
+use super::routes::{self, Owner, Routes};
 use crate::arch::ioapic::IoApic;
 use crate::arch::line_inputs::{self, Input};
 use crate::arch::percpu::{BOOT_CPU, wake};
+use crate::guests::pci;
 use crate::kernel::interrupts;
 use crate::kernel::iommu::inputs;
 
-/// The inputs that functions have.
+/// Command and status registers (PCI Local Bus 3.0, section 6.2.3).
+const COMMAND_STATUS: u16 = 0x04;
+/// Status: the function has asserted its line.
+const INTERRUPT_STATUS: u32 = 1 << 19;
+
+/// The inputs that functions have. Held while a line is opened or closed.
 static CLAIMS: Mutex<Claims> = Mutex::new(Claims::new());
 /// Functions with lines that no driver serves, and that are to be stopped.
 static UNSERVED: Mutex<ArrayVec<Bdf, MOST>> = Mutex::new(ArrayVec::new_const());
@@ -37,18 +45,16 @@ pub struct Line {
     place: Bdf,
     gsi: u32,
     input: Input,
-    /// The boot CPU's vector that the input sends.
-    vector: Option<u8>,
     unserved: Unserved,
 }
 
 impl Line {
-    /// The input is the function's from here on, and stays masked.
+    /// The input is the function's from here on, and stays as it is: masked if no other function has it.
     ///
     /// # Errors
-    /// No I/O APIC has it, the host uses it, or another function has it.
-    pub fn claim(place: Bdf, gsi: u32) -> Result<Self, String> {
-        interrupts::check_line(gsi).and_then(|()| Self::adopt(place, gsi, None)).map_err(|problem| {
+    /// No I/O APIC has it, the host uses it, or another guest's function has it.
+    pub fn claim(place: Bdf, gsi: u32, owner: Owner) -> Result<Self, String> {
+        interrupts::check_line(gsi).and_then(|()| Self::adopt(place, gsi, None, owner)).map_err(|problem| {
             format!("its interrupt input (GSI {gsi}) {problem}: give it the right `gsi`, or choose another function")
         })
     }
@@ -58,11 +64,15 @@ impl Line {
     ///
     /// # Errors
     /// It cannot be.
-    pub fn adopt(place: Bdf, gsi: u32, vector: Option<u8>) -> Result<Self, String> {
+    pub fn adopt(place: Bdf, gsi: u32, vector: Option<u8>, owner: Owner) -> Result<Self, String> {
         let input = interrupts::line_input(gsi).ok_or("is no I/O APIC's")?;
-        CLAIMS.lock().claim(gsi, place).map_err(text)?;
-        vector.into_iter().for_each(|vector| line_inputs::add(vector, input));
-        Ok(Self { place, gsi, input, vector, unserved: Unserved::default() })
+        let claim = Claim { gsi, function: place, guest: owner.guest, number: owner.function, vector };
+        let mut claims = CLAIMS.lock();
+        claims.claim(claim).map_err(text)?;
+        if claims.partner(gsi, place).is_none() {
+            vector.into_iter().for_each(|vector| line_inputs::add(vector, input));
+        }
+        Ok(Self { place, gsi, input, unserved: Unserved::default() })
     }
 
     /// Returns its global system interrupt.
@@ -75,30 +85,57 @@ impl Line {
     /// # Errors
     /// No vector is left.
     pub fn open(&mut self, routes: &mut Routes) -> Result<(), String> {
+        let mut claims = CLAIMS.lock();
+        let shared = claims.partner(self.gsi, self.place).and_then(|partner| partner.vector);
+        let vector = match shared {
+            Some(vector) => {
+                routes.join(vector);
+                vector
+            }
+            None => self.program(routes)?,
+        };
+        claims.set_vector(self.place, Some(vector));
+        Ok(())
+    }
+
+    /// Has the input send a vector of its own, which is returned.
+    fn program(&self, routes: &mut Routes) -> Result<u8, String> {
         let (chip, input) = self.input;
-        let vector = &mut self.vector;
+        let mut vector = 0;
         routes.open(LINE, |interrupt| {
             let interrupt = Interrupt { is_level: true, ..interrupt };
-            *vector = Some(interrupt.vector);
-            line_inputs::add(interrupt.vector, (chip, input));
+            vector = interrupt.vector;
+            line_inputs::add(vector, (chip, input));
             let entry = inputs::redirect(chip, input, Signal::Interrupt(interrupt), true);
             IoApic::mapped(chip).set(input, entry);
             Ok(())
-        })
+        })?;
+        Ok(vector)
     }
 
-    /// Masks and closes it.
+    /// Closes it. The input is masked, unless another function has it: that one may have interrupted meanwhile.
     pub fn close(&mut self) {
         let (chip, input) = self.input;
-        IoApic::mapped(chip).mask(input);
-        self.end();
+        let mut claims = CLAIMS.lock();
+        let vector = claims.vector_of(self.place);
+        claims.set_vector(self.place, None);
+        match claims.partner(self.gsi, self.place) {
+            Some(partner) => {
+                partner.vector.into_iter().for_each(|vector| routes::pass_line(vector, owner(&partner)));
+                IoApic::mapped(chip).unmask(input);
+            }
+            None => {
+                IoApic::mapped(chip).mask(input);
+                vector.into_iter().for_each(|vector| line_inputs::remove(vector, self.input));
+            }
+        }
     }
 
     /// The guest has ended the interrupt. Where no driver serves the line it stays masked, and the function is stopped
     /// soon.
     pub fn unmask(&mut self) {
         let (chip, input) = self.input;
-        let is_asserted = IoApic::mapped(chip).unmask(input);
+        let is_asserted = IoApic::mapped(chip).unmask(input) && self.has_asserted();
         if self.unserved.note_end(is_asserted) {
             IoApic::mapped(chip).mask(input);
             self.unserved = Unserved::default();
@@ -107,16 +144,36 @@ impl Line {
         }
     }
 
-    fn end(&mut self) {
-        self.vector.take().into_iter().for_each(|vector| line_inputs::remove(vector, self.input));
+    /// Returns whether it is this function that has asserted the input.
+    fn has_asserted(&self) -> bool {
+        CLAIMS.lock().partner(self.gsi, self.place).is_none() || states_interrupt(self.place)
     }
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
-        self.end();
-        CLAIMS.lock().release(self.place);
+        let mut claims = CLAIMS.lock();
+        let vector = claims.vector_of(self.place);
+        claims.release(self.place);
+        if claims.partner(self.gsi, self.place).is_none() {
+            vector.into_iter().for_each(|vector| line_inputs::remove(vector, self.input));
+        }
     }
+}
+
+/// The functions whose lines have interrupted, by the one to which the vector leads.
+pub fn raised(by: Owner) -> ArrayVec<Owner, MOST> {
+    let claims = CLAIMS.lock();
+    let gsi = claims.gsi_of(by.guest, by.function);
+    gsi.map_or_else(ArrayVec::new, |gsi| claims.raised(gsi, states_interrupt).iter().map(owner).collect())
+}
+
+fn states_interrupt(function: Bdf) -> bool {
+    pci::with_config(|config| config.read(function, COMMAND_STATUS)) & INTERRUPT_STATUS != 0
+}
+
+fn owner(claim: &Claim) -> Owner {
+    Owner { guest: claim.guest, function: claim.number }
 }
 
 /// Returns the functions with lines that no driver serves, since this was called last.

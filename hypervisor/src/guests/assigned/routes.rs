@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use iommu::Interrupt;
+use vm::devices::pci::assigned::LINE;
 
 use crate::arch::cpu_local::cpu_local;
 use crate::arch::device_vectors::VECTORS;
@@ -86,6 +87,11 @@ pub fn of_cpu(cpu: u32) -> Vec<(Owner, u16)> {
     VECTORS.filter_map(open).collect()
 }
 
+/// The boot CPU's vector of a line leads to another function of the guest, which has the same input.
+pub fn pass_line(vector: u8, to: Owner) {
+    store((BOOT_CPU, vector), Route::Open(to, LINE));
+}
+
 /// Returns whether an interrupt of a function can be received so.
 pub fn is_possible(interrupt: Interrupt) -> bool {
     cpu_of(interrupt).is_some_and(|cpu| place(cpu, interrupt.vector).is_some())
@@ -113,6 +119,11 @@ impl Routes {
     /// A function's, of which nothing is open.
     pub const fn new(owner: Owner) -> Self {
         Self { owner, opened: Vec::new() }
+    }
+
+    /// The function.
+    pub fn owner(&self) -> Owner {
+        self.owner
     }
 
     /// Takes memory for so many interrupts, since [`Self::adopt`] may not.
@@ -156,6 +167,11 @@ impl Routes {
         self.insert(index, (cpu, interrupt.vector));
     }
 
+    /// The line is open by the boot CPU's vector of another function of the guest, which has the same input.
+    pub fn join(&mut self, vector: u8) {
+        self.insert(LINE, (BOOT_CPU, vector));
+    }
+
     /// Discards adopted interrupts.
     pub fn discard(&mut self) {
         self.end(Route::Free);
@@ -166,7 +182,7 @@ impl Routes {
         self.end(Route::Closed);
     }
 
-    /// Vectors that another function has adopted since a rehearsal belong to that one.
+    /// Vectors that another function has adopted since a rehearsal, or shares, belong to that one.
     fn end(&mut self, route: Route) {
         let owner = Some(self.owner);
         let ways = self.opened.drain(..).flat_map(|opened| [Some(opened.way), opened.before]).flatten();

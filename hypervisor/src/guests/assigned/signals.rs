@@ -57,6 +57,11 @@ impl Signals {
         self.routes.destination(index)
     }
 
+    /// The function whose they are.
+    pub fn owner(&self) -> Owner {
+        self.routes.owner()
+    }
+
     /// Gives the function a line, or takes it away.
     pub fn set_line(&mut self, line: Option<Line>) {
         self.line = line;

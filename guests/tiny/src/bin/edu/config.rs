@@ -43,6 +43,12 @@ impl Function {
         (0..=u8::MAX).map(|slot| Self { bus, slot }).find(|function| function.read(IDENTITY) == identity)
     }
 
+    /// Returns the next function of the bus with this device and vendor identifier.
+    pub fn next(self, identity: u32) -> Option<Self> {
+        let slots = self.slot.checked_add(1)?..=u8::MAX;
+        slots.map(|slot| Self { slot, ..self }).find(|function| function.read(IDENTITY) == identity)
+    }
+
     /// Reads a register.
     pub fn read(self, register: u16) -> u32 {
         self.select(register);

@@ -10,10 +10,11 @@ use crate::acpi;
 use crate::config::{BAR, BUS_MASTER, Function, IDENTITY, MEMORY};
 
 /// Device 11e8 of vendor 1234.
-const EDU: u32 = 0x11e8_1234;
+pub const EDU: u32 = 0x11e8_1234;
 /// The address of its range if no firmware has placed it: in the PCI hole of Baton's guests and of QEMU's q35.
 const OWN_PLACE: u32 = 0xc800_0000;
-const RANGE_BYTES: u32 = 1 << 20;
+/// Bytes of its range of registers.
+pub const RANGE_BYTES: u32 = 1 << 20;
 /// Low bits of a base address register of memory.
 const FLAGS: u32 = 0xf;
 

@@ -100,11 +100,16 @@ pub fn end_messages(function: Function) {
 /// Lets the device interrupt this CPU by its INTx line, wherever that leads to: the vector shows it.
 pub fn use_line(function: Function) {
     end_messages(function);
-    for pin in PINS {
-        interrupts::hook(FIRST_PIN_VECTOR + pin, LINE_HANDLERS[usize::from(pin - PINS.start)]);
+    hook_lines(&LINE_HANDLERS);
+    function.change_command(NO_INTX, 0);
+}
+
+/// Has each pin to which a line may lead interrupt this CPU, and call its own handler.
+pub fn hook_lines(handlers: &[fn(u64); 8]) {
+    for (pin, handler) in PINS.zip(handlers) {
+        interrupts::hook(FIRST_PIN_VECTOR + pin, *handler);
         set_entry(pin, LEVEL_ACTIVE_LOW | u32::from(FIRST_PIN_VECTOR + pin));
     }
-    function.change_command(NO_INTX, 0);
 }
 
 /// The handler acknowledges nothing any more: the line stays asserted.

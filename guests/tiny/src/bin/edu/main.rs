@@ -22,6 +22,7 @@ mod messages;
 mod ranges;
 mod registers;
 mod request;
+mod shared;
 mod timed;
 mod transfer;
 
@@ -38,6 +39,7 @@ const WAYS: &[Way] = &[
     ("msi", delivery::by_message),
     ("msi-timed", timed::halted),
     ("intx", delivery::by_line),
+    ("shared", shared::by_shared_line),
     ("unserved", delivery::unserved),
     ("dma", transfer::once),
     ("stream", transfer::stream),
