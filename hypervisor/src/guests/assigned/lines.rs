@@ -8,8 +8,8 @@
 //! ```
 //!
 //! So a line interrupts the host once for each interrupt that its guest has ended. Functions that share an input share
-//! the vector that it sends. Of these the ones interrupt that state so in their status register. Where one has ended its
-//! interrupt and another has not, the input interrupts once more, to no effect: what is asserted already stays so.
+//! the vector that it sends. Of these the ones interrupt that state so in their status register. Where one has ended
+//! its interrupt and another has not, the input interrupts once more, to no effect: what is asserted already stays so.
 
 use alloc::format;
 use alloc::string::String;

@@ -140,11 +140,11 @@ impl CommandLines {
 
 /// Writes zeroes; the range has been checked.
 pub(super) fn zero(memory: &impl GuestMemory, start: Gpa, bytes: u64) -> Result<(), LoadError> {
-    static ZEROES: [u8; PAGE_BYTES as usize] = [0; PAGE_BYTES as usize];
+    static ZEROES: [u8; 256] = [0; 256];
     let mut at = start.0;
     let end = start.0.saturating_add(bytes);
     while at < end {
-        let chunk = (end - at).min(PAGE_BYTES);
+        let chunk = (end - at).min(ZEROES.len() as u64);
         memory.write(Gpa(at), &ZEROES[..chunk as usize])?;
         at += chunk;
     }
