@@ -87,8 +87,8 @@ impl Claims {
         self.open(gsi).find(|claim| claim.function != function)
     }
 
-    /// The functions with open lines at an input that has interrupted: those that state that they have asserted it, by
-    /// `is_asserted`; all if none does, which one without that bit of the status register cannot.
+    /// The functions for which an input has interrupted: those with open lines that report an interrupt, by
+    /// `is_asserted`; all with open lines if none does, since PCI 2.2 had no bit for it in the status register.
     pub fn raised(&self, gsi: u32, mut is_asserted: impl FnMut(Bdf) -> bool) -> ArrayVec<Claim, MOST> {
         let mut all: ArrayVec<Claim, MOST> = self.open(gsi).collect();
         // One alone needs no access to its registers.

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! So a line interrupts the host once for each interrupt that its guest has ended. Functions that share an input share
-//! the vector that it sends. Of these the ones interrupt that state so in their status register. Where one has ended
-//! its interrupt and another has not, the input interrupts once more, to no effect: what is asserted already stays so.
+//! the vector that it sends. When it interrupts, the host asserts the guest's lines of those functions whose status
+//! register reports an interrupt; if none does, of all. An input is unmasked when the guest ends the interrupt of one
+//! function. If another one's is not ended yet, the input interrupts once more, to no effect.
 
 use alloc::format;
 use alloc::string::String;

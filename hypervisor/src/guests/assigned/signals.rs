@@ -57,7 +57,7 @@ impl Signals {
         self.routes.destination(index)
     }
 
-    /// The function whose they are.
+    /// The function that has them.
     pub fn owner(&self) -> Owner {
         self.routes.owner()
     }
