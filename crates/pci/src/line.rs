@@ -4,10 +4,20 @@
 
 use arrayvec::ArrayVec;
 
-use crate::Bdf;
+use crate::{Bdf, ConfigSpace};
 
 /// Functions with lines at most.
 pub const MOST: usize = 16;
+
+/// Command and status registers.
+const COMMAND_STATUS: u16 = 0x04;
+/// Status: the function has an interrupt for its line.
+const INTERRUPT_STATUS: u32 = 1 << 19;
+
+/// Returns whether a function reports an interrupt for its line (section 6.2.3).
+pub fn reports_interrupt(config: &mut impl ConfigSpace, function: Bdf) -> bool {
+    config.read(function, COMMAND_STATUS) & INTERRUPT_STATUS != 0
+}
 
 /// A function that has an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -56,6 +56,23 @@ fn those_that_state_an_interrupt_have_raised_a_shared_line() {
 }
 
 #[test]
+fn a_function_reports_an_interrupt_by_bit_3_of_its_status() {
+    struct Status(u16);
+    impl ConfigSpace for Status {
+        fn read(&mut self, _: Bdf, register: u16) -> u32 {
+            assert_eq!(register, 4);
+            u32::from(self.0) << 16
+        }
+        fn now(&mut self) -> u64 {
+            0
+        }
+        fn pause(&mut self) {}
+    }
+    assert!(reports_interrupt(&mut Status(1 << 3), function(1)));
+    assert!(!reports_interrupt(&mut Status(!(1 << 3)), function(1)));
+}
+
+#[test]
 fn a_partner_has_an_open_line_at_the_same_input() {
     let mut claims = Claims::new();
     for (gsi, number) in [(16, 1), (16, 2), (17, 3)] {

@@ -15,8 +15,8 @@
 use alloc::format;
 use alloc::string::String;
 
-use ::pci::line::{Claim, Claims, MOST, Refused, Unserved};
-use ::pci::{Bdf, ConfigSpace as _};
+use ::pci::Bdf;
+use ::pci::line::{Claim, Claims, MOST, Refused, Unserved, reports_interrupt};
 use arrayvec::ArrayVec;
 use iommu::{Interrupt, Signal};
 use spin::Mutex;
@@ -30,11 +30,6 @@ use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::guests::pci;
 use crate::kernel::interrupts;
 use crate::kernel::iommu::inputs;
-
-/// Command and status registers (PCI Local Bus 3.0, section 6.2.3).
-const COMMAND_STATUS: u16 = 0x04;
-/// Status: the function has asserted its line.
-const INTERRUPT_STATUS: u32 = 1 << 19;
 
 /// The inputs that functions have. Held while a line is opened or closed.
 static CLAIMS: Mutex<Claims> = Mutex::new(Claims::new());
@@ -147,7 +142,7 @@ impl Line {
 
     /// Returns whether it is this function that has asserted the input.
     fn has_asserted(&self) -> bool {
-        CLAIMS.lock().partner(self.gsi, self.place).is_none() || states_interrupt(self.place)
+        CLAIMS.lock().partner(self.gsi, self.place).is_none() || has_interrupt(self.place)
     }
 }
 
@@ -166,11 +161,11 @@ impl Drop for Line {
 pub fn raised(by: Owner) -> ArrayVec<Owner, MOST> {
     let claims = CLAIMS.lock();
     let gsi = claims.gsi_of(by.guest, by.function);
-    gsi.map_or_else(ArrayVec::new, |gsi| claims.raised(gsi, states_interrupt).iter().map(owner).collect())
+    gsi.map_or_else(ArrayVec::new, |gsi| claims.raised(gsi, has_interrupt).iter().map(owner).collect())
 }
 
-fn states_interrupt(function: Bdf) -> bool {
-    pci::with_config(|config| config.read(function, COMMAND_STATUS)) & INTERRUPT_STATUS != 0
+fn has_interrupt(function: Bdf) -> bool {
+    pci::with_config(|config| reports_interrupt(config, function))
 }
 
 fn owner(claim: &Claim) -> Owner {
