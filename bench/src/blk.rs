@@ -13,10 +13,13 @@ mod cost;
 mod machine;
 mod survival;
 
+use std::path::Path;
+
 use anyhow::Result;
 
 use self::cost::Counts;
 use super::report::{Figure, Goal, Report};
+use super::setup::HostSetup;
 use super::{Bench, Context};
 
 pub(super) static BENCH: Bench = Bench {
@@ -44,6 +47,12 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     costs(context, report)?;
     survives(context, report)?;
     NOT_MEASURED.into_iter().try_for_each(|goal| report.leave_out(goal))
+}
+
+/// Returns a machine of one CPU whose guest `web` has such a disk, and writes and verifies it for ever, or rests. Files
+/// are put in `folder`.
+pub(super) fn setup(context: &Context, folder: &Path, is_used: bool) -> Result<HostSetup> {
+    machine::setup(context, folder, if is_used { cost::TASKS } else { "wait" }, false)
 }
 
 fn costs(context: &Context, report: &mut Report<'_>) -> Result<()> {

@@ -39,6 +39,7 @@ mod guest_panic;
 mod host;
 mod lifecycle;
 mod log;
+mod neighbours;
 mod net;
 mod operating;
 mod overcommit;
@@ -82,6 +83,7 @@ pub static ALL: &[&Bench] = &[
     &exits::BENCH,
     &net::BENCH,
     &blk::BENCH,
+    &neighbours::BENCH,
     &overcommit::BENCH,
     &lifecycle::BENCH,
     &sched::BENCH,

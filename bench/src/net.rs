@@ -5,23 +5,21 @@
 //! connection. Instructions are counted (`-icount shift=0`): the CPU's time stamp counter, without what it has spent in
 //! guests and in waiting, is the host's part, all of it: exits, forwarding, scheduling, and the counting itself. The
 //! frames are those that the switch has counted meanwhile.
+//!
+//! The same TCP connection, and round trips, between two guests of a stock Linux with KVM and vhost on the same machine
+//! are the comparison. On another machine connections between guests go on while the host is updated.
 
-use std::fs;
-use std::path::Path;
-use std::thread::sleep;
-use std::time::Duration;
+mod peer;
+mod stall;
+mod traffic;
+mod window;
 
-use anyhow::{Context as _, Result, ensure};
-use baton::client::Client;
-use baton::config::Guest;
-use baton::drivers::Drivers;
-use baton::size::Size;
-use bundle::{NetworkConfig, NicConfig};
-use lab::What;
-use wire::CpuPerf;
+use anyhow::Result;
+use bundle::NicConfig;
 
+use self::traffic::Traffic;
+use self::window::Counts;
 use super::report::{Figure, Goal, Report};
-use super::setup::{COUNT_INSTRUCTIONS, HostSetup, Started, guest, temporary_folder};
 use super::{Bench, Context};
 
 pub(super) static BENCH: Bench = Bench {
@@ -34,52 +32,32 @@ pub(super) static BENCH: Bench = Bench {
         Goal::at_least("net_throughput_vs_kvm", 1.2, "ratio"),
         Goal::at_most("net_latency_vs_kvm", 0.7, "ratio"),
         Goal::at_most("net_tcp_stall_ms", 20.0, "ms"),
+        Goal::at_most("net_vsock_stall_ms", 20.0, "ms"),
     ],
     run,
 };
 
-/// Goals that nothing here measures: a KVM with vhost beside it, and updates meanwhile.
-const NOT_MEASURED: [&str; 4] =
-    ["net_host_instructions_vs_vhost", "net_throughput_vs_kvm", "net_latency_vs_kvm", "net_tcp_stall_ms"];
+/// Goals of the comparison with KVM.
+const PEER_GOALS: [&str; 3] = ["net_host_instructions_vs_vhost", "net_throughput_vs_kvm", "net_latency_vs_kvm"];
+/// Goals of the connections that go on, in the order of [`stall::WAYS`].
+const STALL_GOALS: [&str; 2] = ["net_tcp_stall_ms", "net_vsock_stall_ms"];
+const UPDATES: u64 = 50;
+/// With `--quick`.
+const QUICK_UPDATES: u64 = 5;
 const INSTRUCTIONS: &str = "instructions";
-const MEMORY: Size = Size::mebibytes(768);
-const GUEST_MEMORY: Size = Size::mebibytes(256);
-const SINK: &str = "sink";
-const SENDER: &str = "sender";
-/// The agent's tasks in the sender, and the goal's name of what it sends.
-const PACKETS: &str = "packets";
-const BULK: &str = "bulk";
+/// The drivers of a guest with a card.
+pub(super) const DRIVERS: &[&str] = &["virtio_pci", "virtio_net"];
 /// Bytes that the TCP connection's figures are for: the largest frame.
 const LARGEST: f64 = 65536.0;
-/// From the first frames to the window, and the window, in the emulator's own time.
-const WARM_UP: Duration = Duration::from_secs(3);
-const WINDOW: Duration = Duration::from_secs(6);
-/// Frames without which a window shows nothing.
-const LEAST_FRAMES: u64 = 500;
-
-/// The counts of one window.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Counts {
-    /// Frames that the sender's device has sent, and their bytes.
-    frames: f64,
-    bytes: f64,
-    /// Those that the receiver's device had no buffer for.
-    dropped: f64,
-    /// Exits of both guests.
-    exits: f64,
-    /// The host's instructions.
-    host: f64,
-}
-
 fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
-    let packets = measure_all(context, PACKETS)?;
+    let packets = measure_all(context, Traffic::Packets)?;
     let per_frame = |value: fn(&Counts) -> f64| packets.iter().map(|counts| value(counts) / counts.frames).collect();
     let figure = |metric, unit, values: Vec<f64>| Figure::measured("64 bytes", metric, unit, values);
     let host = report.figure(figure("host_instructions_per_frame", INSTRUCTIONS, per_frame(|counts| counts.host)))?;
     report.figure(figure("exits_per_frame", "exits", per_frame(|counts| counts.exits)))?;
     report.figure(figure("dropped_per_frame", "frames", per_frame(|counts| counts.dropped)))?;
     report.goal("net_instructions_per_packet_64B", host)?;
-    let bulk = measure_all(context, BULK)?;
+    let bulk = measure_all(context, Traffic::Bulk)?;
     let per_largest = |value: fn(&Counts) -> f64| -> Vec<f64> {
         bulk.iter().map(|counts| value(counts) / (counts.bytes / LARGEST)).collect()
     };
@@ -89,118 +67,65 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     report.figure(figure("bytes_per_frame", "bytes", sizes))?;
     let exits = report.figure(figure("exits", "exits", per_largest(|counts| counts.exits)))?;
     report.goal("net_exits_per_64k_frame", exits)?;
-    NOT_MEASURED.into_iter().try_for_each(|goal| report.leave_out(goal))
+    beside_kvm(context, report, &bulk)?;
+    stalls(context, report)
 }
 
-fn measure_all(context: &Context, traffic: &str) -> Result<Vec<Counts>> {
+/// The same with KVM: run for run, so that what has changed meanwhile on this machine concerns both.
+fn beside_kvm(context: &Context, report: &mut Report<'_>, own: &[Counts]) -> Result<()> {
+    if let Some(missing) = peer::missing(context) {
+        context.note(&format!("net: nothing to compare with: {missing}"));
+        return PEER_GOALS.into_iter().try_for_each(|goal| report.leave_out(goal));
+    }
+    let per_largest = |value: f64, bytes: f64| value / (bytes / LARGEST);
+    let (mut host, mut all, mut fewer, mut faster) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut own_trips, mut trips, mut shorter) = (Vec::new(), Vec::new(), Vec::new());
+    for (run, own) in (1..).zip(own) {
+        context.step(&format!("net: KVM with vhost, run {run} of {}", context.runs));
+        let peer = peer::measure(context, Traffic::Bulk)?;
+        host.push(per_largest(peer.host, peer.bytes));
+        all.push(per_largest(peer.instructions, peer.bytes));
+        fewer.push(per_largest(own.host, own.bytes) / per_largest(peer.host, peer.bytes));
+        faster.push((own.bytes / own.instructions) / (peer.bytes / peer.instructions));
+        context.step(&format!("net: round trips, run {run} of {}", context.runs));
+        own_trips.push(window::round_trip_us(context)?);
+        trips.push(peer::round_trip_us(context)?);
+        shorter.extend(own_trips.last().zip(trips.last()).map(|(own, peer)| own / peer));
+    }
+    let own_all = own.iter().map(|own| per_largest(own.instructions, own.bytes)).collect::<Vec<_>>();
+    let figure = |variant, metric, unit, values: Vec<f64>| Figure::measured(variant, metric, unit, values);
+    report.figure(figure("TCP, 64 KiB", "instructions", INSTRUCTIONS, own_all))?;
+    report.figure(figure("TCP, 64 KiB, KVM with vhost", "instructions", INSTRUCTIONS, all))?;
+    report.figure(figure("TCP, 64 KiB, KVM with vhost", "host_instructions", INSTRUCTIONS, host))?;
+    report.figure(figure("TCP, 4 KiB and back", "round_trip", "us", own_trips))?;
+    report.figure(figure("TCP, 4 KiB and back, KVM with vhost", "round_trip", "us", trips))?;
+    for (goal, values) in PEER_GOALS.into_iter().zip([fewer, faster, shorter]) {
+        let value = report.figure(figure("beside KVM with vhost", goal, "ratio", values))?;
+        report.goal(goal, value)?;
+    }
+    Ok(())
+}
+
+fn stalls(context: &Context, report: &mut Report<'_>) -> Result<()> {
+    let updates = if context.sizes.quick { QUICK_UPDATES } else { UPDATES };
+    let measured = stall::measure(context, updates)?;
+    for ((way, goal), stalls) in stall::WAYS.into_iter().zip(STALL_GOALS).zip(measured) {
+        report.figure(Figure::measured(way, "slowest_round_trip_with_update", "ms", stalls.with.clone()))?;
+        report.figure(Figure::measured(way, "slowest_round_trip_without", "ms", stalls.without.clone()))?;
+        report.goal(goal, stalls.excess())?;
+    }
+    Ok(())
+}
+
+fn measure_all(context: &Context, traffic: Traffic) -> Result<Vec<Counts>> {
     let run = |run| {
-        context.step(&format!("net: {traffic}, run {run} of {}", context.runs));
-        measure(context, traffic)
+        context.step(&format!("net: {}, run {run} of {}", traffic.name(), context.runs));
+        window::measure(context, traffic)
     };
     (1..=context.runs).map(run).collect()
 }
 
-/// Measures one window of traffic on a machine of its own.
-fn measure(context: &Context, traffic: &str) -> Result<Counts> {
-    let folder = temporary_folder()?;
-    let mut host = start(context, folder.path(), traffic)?;
-    let mut console = String::new();
-    host.wait(context.timeout, "traffic", |what| {
-        if let What::Console { bytes, .. } = what {
-            console += &String::from_utf8_lossy(bytes);
-        }
-        ["sink: ", "flood: "].iter().all(|line| console.contains(line)).then_some(())
-    })?;
-    sleep(WARM_UP);
-    let mut client = host.lab.client()?;
-    let before = Reading::take(&mut client)?;
-    sleep(WINDOW);
-    let after = Reading::take(&mut client)?;
-    ensure!(
-        after.frames - before.frames >= LEAST_FRAMES,
-        "{} frames were sent in {WINDOW:?}: the guests printed\n{console}",
-        after.frames - before.frames
-    );
-    Ok(after.since(&before))
-}
-
-fn start(context: &Context, folder: &Path, traffic: &str) -> Result<Started> {
-    let kernel = context.made("target/kernels/default/vmlinuz")?;
-    let drivers = folder.join("drivers.cpio");
-    let archive = Drivers::of(kernel.parent().unwrap_or(&kernel))?.archive(&["virtio_pci", "virtio_net"])?;
-    fs::write(&drivers, archive).context("the drivers cannot be written")?;
-    let linux = |name: &str, number: u8, tasks: &str| -> Result<Guest> {
-        Ok(Guest {
-            initrd: Some(context.made("target/guests/initramfs.cpio")?),
-            modules: vec![drivers.clone()],
-            cmdline: format!("console=ttyS0 loglevel=5 agent=drivers,{tasks}"),
-            nics: vec![nic(number)],
-            ..guest(name, kernel.clone(), GUEST_MEMORY)
-        })
-    };
-    let guests = vec![
-        linux(SINK, 1, "sink:10.9.0.1:9,wait")?,
-        linux(SENDER, 2, &format!("{traffic}:10.9.0.2:10.9.0.1:9,wait"))?,
-    ];
-    let networks = vec![NetworkConfig { name: "lan".to_owned(), mtu: 1500 }];
-    let extra = COUNT_INSTRUCTIONS.map(Into::into).to_vec();
-    HostSetup { guests, networks, extra, ..HostSetup::new(MEMORY) }.start(context)
-}
-
-fn nic(number: u8) -> NicConfig {
+/// A guest's card; those of a machine have numbers of their own.
+pub(super) fn nic(number: u8) -> NicConfig {
     NicConfig::with_mac([0x52, 0x54, 0, 0, 0, number])
-}
-
-/// The host's counts until a moment.
-#[derive(Clone, Copy, Debug, Default)]
-struct Reading {
-    frames: u64,
-    bytes: u64,
-    dropped: u64,
-    exits: u64,
-    /// Ticks of the CPU, and those of them that were not the host's.
-    ticks: u64,
-    others: u64,
-}
-
-impl Reading {
-    fn take(client: &mut Client) -> Result<Self> {
-        let CpuPerf { ticks, idle_ticks, gone_ticks, guests, .. } = client.cpu_figures(0)?;
-        let in_guests: u64 = guests.iter().map(|guest| guest.ticks).sum();
-        let ports = client.net_ports()?;
-        let port = |name: &str| ports.iter().find(|port| port.guest == name).context("a port is missing");
-        let (sender, sink) = (port(SENDER)?, port(SINK)?);
-        Ok(Self {
-            frames: sender.sent.frames,
-            bytes: sender.sent.bytes,
-            dropped: sink.drops.full,
-            exits: client.vms()?.iter().map(|vm| vm.exits_total).sum(),
-            ticks,
-            others: idle_ticks + gone_ticks + in_guests,
-        })
-    }
-
-    fn since(&self, before: &Self) -> Counts {
-        let all = self.ticks - before.ticks;
-        Counts {
-            frames: (self.frames - before.frames) as f64,
-            bytes: (self.bytes - before.bytes) as f64,
-            dropped: (self.dropped - before.dropped) as f64,
-            exits: (self.exits - before.exits) as f64,
-            host: all.saturating_sub(self.others - before.others) as f64,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_host_s_part_is_what_neither_guests_nor_waiting_took() {
-        let before = Reading { ticks: 1000, others: 900, frames: 1, ..Reading::default() };
-        let after = Reading { ticks: 3000, others: 2300, frames: 11, bytes: 640, exits: 5, dropped: 2 };
-        let expected = Counts { frames: 10.0, bytes: 640.0, dropped: 2.0, exits: 5.0, host: 600.0 };
-        assert_eq!(after.since(&before), expected);
-    }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use baton::config::{Config, Control, Device, Guest, Host, Image, Iommu};
+use baton::drivers::Drivers;
 use baton::size::Size;
 use bundle::{NetworkConfig, WhenDone};
 use lab::bochs::Bochs;
@@ -20,6 +21,9 @@ use super::context::Build;
 /// Arguments with which one instruction of the emulated machine takes one nanosecond. The second `-cpu` replaces the
 /// lab's: QEMU 10's emulated x2APIC ends the emulator with "Bad icount read".
 pub(super) const COUNT_INSTRUCTIONS: [&str; 4] = ["-icount", "shift=0,sleep=off", "-cpu", "max,-x2apic"];
+
+/// The memory of a guest of stock Linux.
+const LINUX_MEMORY: Size = Size::mebibytes(256);
 
 /// A host to boot. A bench states the differences from [`HostSetup::new`].
 #[derive(Clone, Debug)]
@@ -129,6 +133,21 @@ pub(super) fn temporary_folder() -> Result<TempDir> {
 /// A guest of one vCPU that starts with its host. A bench states the differences.
 pub(super) fn guest(name: &str, kernel: PathBuf, memory: Size) -> Guest {
     Guest { hung_s: 0, ..Guest::new(name, kernel, memory) }
+}
+
+/// A guest of stock Linux, with the default kernel and these of its drivers, whose agent does `tasks`. The archive of
+/// the drivers is put in `folder`.
+pub(super) fn linux(context: &Context, folder: &Path, name: &str, drivers: &[&str], tasks: &str) -> Result<Guest> {
+    let kernel = context.made("target/kernels/default/vmlinuz")?;
+    let archive = folder.join(format!("{name}.cpio"));
+    let content = Drivers::of(kernel.parent().unwrap_or(&kernel))?.archive(drivers)?;
+    fs::write(&archive, content).context("the drivers cannot be written")?;
+    Ok(Guest {
+        initrd: Some(context.made("target/guests/initramfs.cpio")?),
+        modules: vec![archive],
+        cmdline: format!("console=ttyS0 loglevel=5 agent=drivers,{tasks}"),
+        ..guest(name, kernel, LINUX_MEMORY)
+    })
 }
 
 /// A guest `keeper` that does `tasks` and, where they end, reports it through the debug-exit port.

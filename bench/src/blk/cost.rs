@@ -14,7 +14,7 @@ use crate::Context;
 use crate::setup::{COUNT_INSTRUCTIONS, HostSetup, temporary_folder};
 
 /// The guest goes round in so many MiB.
-const MEBIBYTES: u64 = 4;
+pub(super) const TASKS: &str = "disk:4,wait";
 /// The host counts for 5 s after each reading, by its own clock, which passes idle time at once: windows are short, and
 /// those after which it had stopped are left out.
 const WINDOW: Duration = Duration::from_millis(500);
@@ -38,7 +38,7 @@ pub(super) struct Counts {
 pub(super) fn measure(context: &Context) -> Result<Counts> {
     let folder = temporary_folder()?;
     let extra = COUNT_INSTRUCTIONS.map(Into::into).to_vec();
-    let setup = HostSetup { extra, ..setup(context, folder.path(), MEBIBYTES, false)? };
+    let setup = HostSetup { extra, ..setup(context, folder.path(), TASKS, false)? };
     let (mut host, mut console) = (setup.start(context)?, Console::default());
     // The first is of a time in which the guest, too, was busy with its own start.
     for _ in 0..2 {

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The machine: a guest with an NVMe disk, which serves it, and one that uses it by virtio.
 
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use baton::client::Client;
 use baton::config::{Device, Guest, Iommu, Nvme, Storage};
-use baton::drivers::Drivers;
 use baton::size::Size;
 use bundle::{AssignedConfig, DiskConfig, VsockConfig};
 use lab::What;
@@ -16,19 +14,18 @@ use lab::disk_use::DiskUse;
 use wire::DiskInfo;
 
 use crate::Context;
-use crate::setup::{HostSetup, Started, guest};
+use crate::setup::{HostSetup, Started, linux};
 
 pub(super) const STORAGE: &str = "storage";
 pub(super) const WEB: &str = "web";
 const MEMORY: Size = Size::mebibytes(1024);
-const GUEST_MEMORY: Size = Size::mebibytes(256);
 const DISK: Size = Size::mebibytes(64);
 const CID: u32 = 5;
 /// Longer than the storage guest takes to boot on a slow machine: no request may fail.
 const TIMEOUT_S: u32 = 600;
 
-/// Returns the machine, where `web` writes and verifies so many MiB of the disk for ever. Files are put in `folder`.
-pub(super) fn setup(context: &Context, folder: &Path, mebibytes: u64, is_write_back: bool) -> Result<HostSetup> {
+/// Returns the machine, where the agent of `web` does `tasks`. Files are put in `folder`.
+pub(super) fn setup(context: &Context, folder: &Path, tasks: &str, is_write_back: bool) -> Result<HostSetup> {
     let serial = "blk".to_owned();
     let nvme = Nvme { storage: Storage::Temporary(DISK), serial: serial.clone(), virtual_functions: 0 };
     let disk = DiskConfig {
@@ -40,8 +37,7 @@ pub(super) fn setup(context: &Context, folder: &Path, mebibytes: u64, is_write_b
         serial,
         ..DiskConfig::default()
     };
-    let tasks = format!("agent=drivers,disk:{mebibytes},wait");
-    let web = linux(context, folder, WEB, ("target/guests/initramfs.cpio", &tasks), &["virtio_pci", "virtio_blk"])?;
+    let web = linux(context, folder, WEB, &["virtio_pci", "virtio_blk"], tasks)?;
     let guests = vec![storage(context, folder)?, Guest { disks: vec![disk], ..web }];
     Ok(HostSetup { guests, iommu: Iommu::Amd, devices: vec![Device::Nvme(nvme)], ..HostSetup::new(MEMORY) })
 }
@@ -52,26 +48,9 @@ fn storage(context: &Context, folder: &Path) -> Result<Guest> {
     Ok(Guest {
         vsock: Some(VsockConfig { cid: CID, peers: Vec::new(), control: None }),
         functions: vec![AssignedConfig { selector, without_reset: false, gsi: None, virtual_functions: 0 }],
-        ..linux(context, folder, STORAGE, ("target/guests/nbdkit.cpio", ""), &drivers)?
-    })
-}
-
-fn linux(
-    context: &Context,
-    folder: &Path,
-    name: &str,
-    (initrd, tasks): (&str, &str),
-    drivers: &[&str],
-) -> Result<Guest> {
-    let kernel = context.made("target/kernels/default/vmlinuz")?;
-    let archive = folder.join(format!("{name}.cpio"));
-    let content = Drivers::of(kernel.parent().unwrap_or(&kernel))?.archive(drivers)?;
-    fs::write(&archive, content).context("the drivers cannot be written")?;
-    Ok(Guest {
-        initrd: Some(context.made(initrd)?),
-        modules: vec![archive],
-        cmdline: format!("console=ttyS0 loglevel=5 {tasks}"),
-        ..guest(name, kernel, GUEST_MEMORY)
+        initrd: Some(context.made("target/guests/nbdkit.cpio")?),
+        cmdline: "console=ttyS0 loglevel=5".to_owned(),
+        ..linux(context, folder, STORAGE, &drivers, "wait")?
     })
 }
 

@@ -35,7 +35,8 @@ pub(super) struct Survived {
 pub(super) fn measure(context: &Context, updates: u64, resets: u64) -> Result<Survived> {
     let folder = temporary_folder()?;
     let image = baton::config::Image::Usual;
-    let setup = HostSetup { cpus: CPUS, image, ..setup(context, folder.path(), MEBIBYTES, true)? };
+    let setup =
+        HostSetup { cpus: CPUS, image, ..setup(context, folder.path(), &format!("disk:{MEBIBYTES},wait"), true)? };
     let mut user = User {
         host: setup.start(context)?,
         console: Console::default(),

@@ -43,14 +43,17 @@ fn connect(to: SocketAddrV4) -> io::Result<TcpStream> {
 
 /// Sends blocks for ever, and verifies what comes back.
 pub fn run(mut connection: impl Read + Write) -> io::Result<()> {
-    let (mut reported, mut beat, mut slowest) = (Instant::now(), 0_u64, Duration::ZERO);
+    let (mut reported, mut beat, mut trips) = (Instant::now(), 0_u64, Vec::new());
     for number in 0_u64.. {
         let start = Instant::now();
         exchange(&mut connection, number)?;
-        slowest = slowest.max(start.elapsed());
+        trips.push(start.elapsed());
         if reported.elapsed() >= REPORT_INTERVAL {
-            log!("echo {beat} verified={} slowest_us={}", number + 1, slowest.as_micros());
-            (reported, beat, slowest) = (Instant::now(), beat + 1, Duration::ZERO);
+            let slowest = trips.iter().max().map_or(0, Duration::as_micros);
+            let mean = trips.iter().sum::<Duration>().as_micros() / trips.len() as u128;
+            log!("echo {beat} verified={} slowest_us={slowest} mean_us={mean}", number + 1);
+            (reported, beat) = (Instant::now(), beat + 1);
+            trips.clear();
         }
         sleep(PAUSE);
     }

@@ -13,6 +13,7 @@ mod beat;
 mod memory;
 mod registers;
 mod state;
+mod wakeups;
 mod watch;
 mod wrong;
 
@@ -21,7 +22,7 @@ use wrong::Wrong;
 
 tiny::main!(main);
 
-/// Rounds of `registers` unless stated otherwise.
+/// Rounds of `registers`, and samples of `wakeups`, unless stated otherwise.
 const ROUNDS: u32 = 1000;
 
 fn main(command_line: &str) -> Verdict {
@@ -47,8 +48,9 @@ fn run(name: &str, seed: u64, rounds: u32, cpus: usize, (beats, periods): (u64, 
         "watch" => watch::watch(seed, cpus),
         "wait" => wait(),
         "beat" => beat::beat(beats, periods),
+        "wakeups" => wakeups::measure(seed, rounds),
         _ => {
-            print!("keeper: {name}: no such way; there are fresh, stain, registers, watch, wait, beat\n");
+            print!("keeper: {name}: no such way; there are fresh, stain, registers, watch, wait, beat, wakeups\n");
             return false;
         }
     };
