@@ -27,8 +27,8 @@ const FIRMWARE: [&str; 3] = ["bios-256k.bin", "linuxboot_dma.bin", "kvmvapic.bin
 const FIRMWARE_FOLDERS: [&str; 3] = ["/usr/share/qemu", "/usr/share/seabios", "/usr/share/qemu-kvm"];
 const MEMORY: &str = "2G";
 /// Seconds of the machine's clock from the first traffic to the window, and of the window.
-const WARM_UP_S: f64 = 3.0;
-const WINDOW_S: f64 = 10.0;
+const WARM_UP_S: f64 = 1.0;
+const WINDOW_S: f64 = 4.0;
 
 /// The counts of one window.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use baton::client::Client;
 use baton::config::Guest;
 use baton::size::Size;
@@ -21,9 +21,11 @@ use crate::setup::{COUNT_INSTRUCTIONS, HostSetup, Started, linux, temporary_fold
 const MEMORY: Size = Size::mebibytes(768);
 const SINK: &str = "sink";
 const SENDER: &str = "sender";
-/// From the first frames to the window, and the window, in the emulator's own time.
-const WARM_UP: Duration = Duration::from_secs(3);
-const WINDOW: Duration = Duration::from_secs(6);
+/// Instructions from the first frames to the window, and of the window.
+const WARM_UP: u64 = 500_000_000;
+const WINDOW: u64 = 1_000_000_000;
+/// Between two readings, each of which costs the host some instructions. It counts for 5 s of its clock after each.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Frames without which a window shows nothing.
 const LEAST_FRAMES: u64 = 500;
 
@@ -53,14 +55,23 @@ pub(in crate::net) fn measure(context: &Context, traffic: Traffic) -> Result<Cou
         }
         traffic.signs().iter().all(|sign| console.contains(sign)).then_some(())
     })?;
-    sleep(WARM_UP);
     let mut client = host.lab.client()?;
-    let before = Reading::take(&mut client)?;
-    sleep(WINDOW);
-    let after = Reading::take(&mut client)?;
+    let first = Reading::take(&mut client)?;
+    let mut behind = |before: Reading, instructions| -> Result<Reading> {
+        while host.lab.elapsed() < context.timeout {
+            sleep(POLL_INTERVAL);
+            let now = Reading::take(&mut client)?;
+            if now.ticks - before.ticks >= instructions {
+                return Ok(now);
+            }
+        }
+        bail!("{instructions} instructions take longer than {:?}; raise --timeout", context.timeout)
+    };
+    let before = behind(first, WARM_UP)?;
+    let after = behind(before, WINDOW)?;
     ensure!(
         after.frames - before.frames >= LEAST_FRAMES,
-        "{} frames were sent in {WINDOW:?}: the guests printed\n{console}",
+        "{} frames were sent in {WINDOW} instructions: the guests printed\n{console}",
         after.frames - before.frames
     );
     Ok(after.since(&before))
