@@ -30,8 +30,13 @@ pub(super) struct Direct {
 impl Direct {
     /// Starts the emulator; from here on the machine may take as long as any of the bench.
     pub fn start(context: &Context, command: Command) -> Result<Self> {
+        Self::start_for(context, command, context.timeout)
+    }
+
+    /// The same for a machine that takes longer than most.
+    pub fn start_for(context: &Context, command: Command, timeout: Duration) -> Result<Self> {
         let (sender, lines) = mpsc::channel();
-        let deadline = Instant::now() + context.timeout;
+        let deadline = Instant::now() + timeout;
         let on_line = move |line: Line| drop(sender.send((Instant::now(), line.text)));
         let process = Process::spawn_emulator(command, on_line)
             .with_context(|| format!("{} cannot be started; name another with --qemu", context.qemu.display()))?;

@@ -32,7 +32,7 @@ const KEEPER_MEMORY: Size = Size::mebibytes(4);
 /// Wake-ups of a window, of some 2 ms each.
 const SAMPLES: u32 = 1000;
 
-/// What the guests beside the keeper do.
+/// The guests' doings beside the keeper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Storm {
     /// Frames of 64 bytes from one to the other.
@@ -51,7 +51,7 @@ impl Storm {
         }
     }
 
-    /// What the guests print once the storm is there, or all rest.
+    /// The guests' words once the storm is there, or all rest.
     fn signs(self, is_storm: bool) -> &'static [&'static str] {
         match (self, is_storm) {
             (Self::Frames, true) => &["sink: ", "flood: "],

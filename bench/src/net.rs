@@ -18,7 +18,7 @@ use anyhow::Result;
 use bundle::NicConfig;
 
 use self::traffic::Traffic;
-use self::window::Counts;
+use self::window::{Counts, Ticks};
 use super::report::{Figure, Goal, Report};
 use super::{Bench, Context};
 
@@ -28,7 +28,7 @@ pub(super) static BENCH: Bench = Bench {
     goals: &[
         Goal::at_most("net_exits_per_64k_frame", 1.0, "exits"),
         Goal::at_most("net_instructions_per_packet_64B", 3000.0, INSTRUCTIONS),
-        Goal::at_most("net_host_instructions_vs_vhost", 0.5, "ratio"),
+        Goal::at_most("net_host_time_vs_vhost", 0.5, "ratio"),
         Goal::at_least("net_throughput_vs_kvm", 1.2, "ratio"),
         Goal::at_most("net_latency_vs_kvm", 0.7, "ratio"),
         Goal::at_most("net_tcp_stall_ms", 20.0, "ms"),
@@ -38,7 +38,7 @@ pub(super) static BENCH: Bench = Bench {
 };
 
 /// Goals of the comparison with KVM.
-const PEER_GOALS: [&str; 3] = ["net_host_instructions_vs_vhost", "net_throughput_vs_kvm", "net_latency_vs_kvm"];
+const PEER_GOALS: [&str; 3] = ["net_host_time_vs_vhost", "net_throughput_vs_kvm", "net_latency_vs_kvm"];
 /// Goals of the connections that go on, in the order of [`stall::WAYS`].
 const STALL_GOALS: [&str; 2] = ["net_tcp_stall_ms", "net_vsock_stall_ms"];
 const UPDATES: u64 = 50;
@@ -67,43 +67,58 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     report.figure(figure("bytes_per_frame", "bytes", sizes))?;
     let exits = report.figure(figure("exits", "exits", per_largest(|counts| counts.exits)))?;
     report.goal("net_exits_per_64k_frame", exits)?;
-    beside_kvm(context, report, &bulk)?;
+    beside_kvm(context, report)?;
     stalls(context, report)
 }
 
-/// The same with KVM: run for run, so that what has changed meanwhile on this machine concerns both.
-fn beside_kvm(context: &Context, report: &mut Report<'_>, own: &[Counts]) -> Result<()> {
+/// Time with Baton and with KVM in turn, so that what happens on this machine meanwhile concerns both.
+fn beside_kvm(context: &Context, report: &mut Report<'_>) -> Result<()> {
     if let Some(missing) = peer::missing(context) {
         context.note(&format!("net: nothing to compare with: {missing}"));
         return PEER_GOALS.into_iter().try_for_each(|goal| report.leave_out(goal));
     }
-    let per_largest = |value: f64, bytes: f64| value / (bytes / LARGEST);
-    let (mut host, mut all, mut fewer, mut faster) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let (mut own_trips, mut trips, mut shorter) = (Vec::new(), Vec::new(), Vec::new());
-    for (run, own) in (1..).zip(own) {
-        context.step(&format!("net: KVM with vhost, run {run} of {}", context.runs));
+    let mut pairs = Pairs::default();
+    for run in 1..=context.runs {
+        context.step(&format!("net: beside KVM with vhost, run {run} of {}", context.runs));
+        let own = window::measure(context, Traffic::Bulk, Ticks::Time)?;
         let peer = peer::measure(context, Traffic::Bulk)?;
-        host.push(per_largest(peer.host, peer.bytes));
-        all.push(per_largest(peer.instructions, peer.bytes));
-        fewer.push(per_largest(own.host, own.bytes) / per_largest(peer.host, peer.bytes));
-        faster.push((own.bytes / own.instructions) / (peer.bytes / peer.instructions));
+        pairs.host.push([own.host / own.bytes, peer.host / peer.bytes]);
+        pairs.rate.push([own.bytes / own.ticks, peer.bytes / peer.ticks]);
         context.step(&format!("net: round trips, run {run} of {}", context.runs));
-        own_trips.push(window::round_trip_us(context)?);
-        trips.push(peer::round_trip_us(context)?);
-        shorter.extend(own_trips.last().zip(trips.last()).map(|(own, peer)| own / peer));
+        pairs.trip.push([window::round_trip_us(context)?, peer::round_trip_us(context)?]);
     }
-    let own_all = own.iter().map(|own| per_largest(own.instructions, own.bytes)).collect::<Vec<_>>();
-    let figure = |variant, metric, unit, values: Vec<f64>| Figure::measured(variant, metric, unit, values);
-    report.figure(figure("TCP, 64 KiB", "instructions", INSTRUCTIONS, own_all))?;
-    report.figure(figure("TCP, 64 KiB, KVM with vhost", "instructions", INSTRUCTIONS, all))?;
-    report.figure(figure("TCP, 64 KiB, KVM with vhost", "host_instructions", INSTRUCTIONS, host))?;
-    report.figure(figure("TCP, 4 KiB and back", "round_trip", "us", own_trips))?;
-    report.figure(figure("TCP, 4 KiB and back, KVM with vhost", "round_trip", "us", trips))?;
-    for (goal, values) in PEER_GOALS.into_iter().zip([fewer, faster, shorter]) {
-        let value = report.figure(figure("beside KVM with vhost", goal, "ratio", values))?;
-        report.goal(goal, value)?;
+    pairs.report(report)
+}
+
+/// Baton's value and KVM's of each run.
+#[derive(Default)]
+struct Pairs {
+    /// Nanoseconds of the host for a byte.
+    host: Vec<[f64; 2]>,
+    /// Bytes in a nanosecond.
+    rate: Vec<[f64; 2]>,
+    /// Microseconds of a round trip.
+    trip: Vec<[f64; 2]>,
+}
+
+impl Pairs {
+    fn report(&self, report: &mut Report<'_>) -> Result<()> {
+        let rows = [
+            ("TCP, 64 KiB", "host_time", "us", &self.host, LARGEST / 1e3),
+            ("TCP", "throughput", "MB/s", &self.rate, 1e3),
+            ("TCP, 4 KiB and back", "round_trip", "us", &self.trip, 1.0),
+        ];
+        for ((variant, metric, unit, pairs, scale), goal) in rows.into_iter().zip(PEER_GOALS) {
+            for (side, name) in ["in time", "KVM with vhost"].into_iter().enumerate() {
+                let values: Vec<f64> = pairs.iter().map(|pair| pair[side] * scale).collect();
+                report.figure(Figure::measured(format!("{variant}, {name}"), metric, unit, values))?;
+            }
+            let ratios: Vec<f64> = pairs.iter().map(|[own, peer]| own / peer).collect();
+            let value = report.figure(Figure::measured(format!("{variant}, beside KVM"), metric, "ratio", ratios))?;
+            report.goal(goal, value)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn stalls(context: &Context, report: &mut Report<'_>) -> Result<()> {
@@ -120,7 +135,7 @@ fn stalls(context: &Context, report: &mut Report<'_>) -> Result<()> {
 fn measure_all(context: &Context, traffic: Traffic) -> Result<Vec<Counts>> {
     let run = |run| {
         context.step(&format!("net: {}, run {run} of {}", traffic.name(), context.runs));
-        window::measure(context, traffic)
+        window::measure(context, traffic, Ticks::Instructions)
     };
     (1..=context.runs).map(run).collect()
 }

@@ -147,7 +147,7 @@ fn slowest(reports: &[f64]) -> f64 {
 #[derive(Debug, Default)]
 struct End {
     name: &'static str,
-    /// What behind the last whole line has come.
+    /// The text behind the last whole line.
     rest: String,
     /// Milliseconds of the reports that were not taken.
     reports: VecDeque<f64>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What one guest sends another.
+//! Traffic from one guest to another.
 
 /// Mean round trips of an echo are reported every second: so many are left out, and so many are taken.
 pub(in crate::net) const ECHOES: (usize, usize) = (3, 5);
@@ -31,7 +31,7 @@ impl Traffic {
         [format!("{sink}:10.9.0.1:9,wait"), format!("{}:10.9.0.2:10.9.0.1:9,wait", self.name())]
     }
 
-    /// What both have printed once it is there.
+    /// The words of both once it is there.
     pub fn signs(self) -> [&'static str; 2] {
         match self {
             Self::Packets | Self::Bulk => ["sink: ", "flood: "],

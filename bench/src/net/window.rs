@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Windows of traffic between two guests of one CPU, by the host's own counts.
+//! Windows of traffic between two guests of one CPU, by the host's own counts: in instructions, or in time.
 
 use std::path::Path;
 use std::thread::sleep;
@@ -21,13 +21,23 @@ use crate::setup::{COUNT_INSTRUCTIONS, HostSetup, Started, linux, temporary_fold
 const MEMORY: Size = Size::mebibytes(768);
 const SINK: &str = "sink";
 const SENDER: &str = "sender";
-/// Instructions from the first frames to the window, and of the window.
-const WARM_UP: u64 = 500_000_000;
-const WINDOW: u64 = 1_000_000_000;
+/// Ticks from the first frames to the window, and of the window: instructions where these are counted, else
+/// nanoseconds.
+const WARM_UP: [u64; 2] = [500_000_000, 3_000_000_000];
+const WINDOW: [u64; 2] = [1_000_000_000, 10_000_000_000];
 /// Between two readings, each of which costs the host some instructions. It counts for 5 s of its clock after each.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Frames without which a window shows nothing.
 const LEAST_FRAMES: u64 = 500;
+
+/// The unit of a machine's ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::net) enum Ticks {
+    /// Instructions (`-icount shift=0`).
+    Instructions,
+    /// Nanoseconds.
+    Time,
+}
 
 /// The counts of one window.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,15 +49,15 @@ pub(in crate::net) struct Counts {
     pub dropped: f64,
     /// Exits of both guests.
     pub exits: f64,
-    /// Instructions of the machine, and those of them that are the host's.
-    pub instructions: f64,
+    /// Ticks of the machine, and those of them that are the host's.
+    pub ticks: f64,
     pub host: f64,
 }
 
 /// Measures one window of traffic on a machine of its own.
-pub(in crate::net) fn measure(context: &Context, traffic: Traffic) -> Result<Counts> {
+pub(in crate::net) fn measure(context: &Context, traffic: Traffic, ticks: Ticks) -> Result<Counts> {
     let folder = temporary_folder()?;
-    let mut host = start(context, folder.path(), traffic)?;
+    let mut host = start(context, folder.path(), traffic, ticks)?;
     let mut console = String::new();
     host.wait(context.timeout, "traffic", |what| {
         if let What::Console { bytes, .. } = what {
@@ -57,30 +67,27 @@ pub(in crate::net) fn measure(context: &Context, traffic: Traffic) -> Result<Cou
     })?;
     let mut client = host.lab.client()?;
     let first = Reading::take(&mut client)?;
-    let mut behind = |before: Reading, instructions| -> Result<Reading> {
+    let mut behind = |before: Reading, wanted: u64| -> Result<Reading> {
         while host.lab.elapsed() < context.timeout {
             sleep(POLL_INTERVAL);
             let now = Reading::take(&mut client)?;
-            if now.ticks - before.ticks >= instructions {
+            if now.ticks - before.ticks >= wanted {
                 return Ok(now);
             }
         }
-        bail!("{instructions} instructions take longer than {:?}; raise --timeout", context.timeout)
+        bail!("{wanted} ticks take longer than {:?}; raise --timeout", context.timeout)
     };
-    let before = behind(first, WARM_UP)?;
-    let after = behind(before, WINDOW)?;
-    ensure!(
-        after.frames - before.frames >= LEAST_FRAMES,
-        "{} frames were sent in {WINDOW} instructions: the guests printed\n{console}",
-        after.frames - before.frames
-    );
+    let before = behind(first, WARM_UP[ticks as usize])?;
+    let after = behind(before, WINDOW[ticks as usize])?;
+    let frames = after.frames - before.frames;
+    ensure!(frames >= LEAST_FRAMES, "{frames} frames were sent in a window: the guests printed\n{console}");
     Ok(after.since(&before))
 }
 
 /// Measures the mean round trip of blocks, in microseconds of the guest's clock.
 pub(in crate::net) fn round_trip_us(context: &Context) -> Result<f64> {
     let folder = temporary_folder()?;
-    let mut host = start(context, folder.path(), Traffic::Echo)?;
+    let mut host = start(context, folder.path(), Traffic::Echo, Ticks::Time)?;
     let mut console = String::new();
     let all = host.wait(context.timeout, "its round trips", |what| {
         if let What::Console { name, bytes } = what
@@ -95,14 +102,17 @@ pub(in crate::net) fn round_trip_us(context: &Context) -> Result<f64> {
     Ok(all[ECHOES.0..].iter().sum::<f64>() / ECHOES.1 as f64)
 }
 
-fn start(context: &Context, folder: &Path, traffic: Traffic) -> Result<Started> {
+fn start(context: &Context, folder: &Path, traffic: Traffic, ticks: Ticks) -> Result<Started> {
     let linux = |name: &str, number: u8, tasks: &str| -> Result<Guest> {
         Ok(Guest { nics: vec![nic(number)], ..linux(context, folder, name, DRIVERS, tasks)? })
     };
     let [sink, sender] = traffic.tasks();
     let guests = vec![linux(SINK, 1, &sink)?, linux(SENDER, 2, &sender)?];
     let networks = vec![NetworkConfig { name: "lan".to_owned(), mtu: 1500 }];
-    let extra = COUNT_INSTRUCTIONS.map(Into::into).to_vec();
+    let extra = match ticks {
+        Ticks::Instructions => COUNT_INSTRUCTIONS.map(Into::into).to_vec(),
+        Ticks::Time => Vec::new(),
+    };
     HostSetup { guests, networks, extra, ..HostSetup::new(MEMORY) }.start(context)
 }
 
@@ -142,7 +152,7 @@ impl Reading {
             bytes: (self.bytes - before.bytes) as f64,
             dropped: (self.dropped - before.dropped) as f64,
             exits: (self.exits - before.exits) as f64,
-            instructions: all as f64,
+            ticks: all as f64,
             host: all.saturating_sub(self.others - before.others) as f64,
         }
     }
@@ -156,8 +166,7 @@ mod tests {
     fn the_host_s_part_is_what_neither_guests_nor_waiting_took() {
         let before = Reading { ticks: 1000, others: 900, frames: 1, ..Reading::default() };
         let after = Reading { ticks: 3000, others: 2300, frames: 11, bytes: 640, exits: 5, dropped: 2 };
-        let expected =
-            Counts { frames: 10.0, bytes: 640.0, dropped: 2.0, exits: 5.0, instructions: 2000.0, host: 600.0 };
+        let expected = Counts { frames: 10.0, bytes: 640.0, dropped: 2.0, exits: 5.0, ticks: 2000.0, host: 600.0 };
         assert_eq!(after.since(&before), expected);
     }
 }
