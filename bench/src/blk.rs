@@ -8,9 +8,11 @@
 //! - **Survival**: the disk has a write-back cache. The host is updated again and again, and the storage guest reset
 //!   again and again, which loses its page cache and whatever nbdkit was at. Each that the disk comes back from, with
 //!   every block right and no error in its guest, counts.
+//! - **Beside KVM**: reads of 4 KiB at random places, 32 at a time, of a disk that nbdkit has in memory, in time.
 
 mod cost;
 mod machine;
+mod reads;
 mod survival;
 
 use std::path::Path;
@@ -18,9 +20,11 @@ use std::path::Path;
 use anyhow::Result;
 
 use self::cost::Counts;
+use self::reads::Server;
 use super::report::{Figure, Goal, Report};
 use super::setup::HostSetup;
-use super::{Bench, Context};
+use super::statistics::ratios;
+use super::{Bench, Context, kvm};
 
 pub(super) static BENCH: Bench = Bench {
     name: "blk",
@@ -33,8 +37,8 @@ pub(super) static BENCH: Bench = Bench {
     run,
 };
 
-/// Goals that nothing here measures: a KVM beside it, with nbdkit in another guest and in its host.
-const NOT_MEASURED: [&str; 2] = ["blk_iops_vs_kvm", "blk_iops_vs_host_nbdkit"];
+/// Goals of the comparison with KVM, whose nbdkit is in another guest, and in its host.
+const PEER_GOALS: [(Server, &str); 2] = [(Server::Guest, "blk_iops_vs_kvm"), (Server::Host, "blk_iops_vs_host_nbdkit")];
 /// Updates of the host, and resets of the storage guest.
 const UPDATES: u64 = 50;
 const RESETS: u64 = 20;
@@ -46,7 +50,33 @@ const QUICK_RESETS: u64 = 2;
 fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     costs(context, report)?;
     survives(context, report)?;
-    NOT_MEASURED.into_iter().try_for_each(|goal| report.leave_out(goal))
+    beside_kvm(context, report)
+}
+
+/// Reads with Baton and with KVM in turn, so that what happens on this machine meanwhile concerns all.
+fn beside_kvm(context: &Context, report: &mut Report<'_>) -> Result<()> {
+    if let Some(missing) = kvm::missing(context) {
+        context.note(&format!("blk: nothing to compare with: {missing}"));
+        return PEER_GOALS.into_iter().try_for_each(|(_, goal)| report.leave_out(goal));
+    }
+    let (mut own, mut peers) = (Vec::new(), [Vec::new(), Vec::new()]);
+    for run in 1..=context.runs {
+        context.step(&format!("blk: reads beside KVM, run {run} of {}", context.runs));
+        own.push(reads::own(context)?);
+        for ((server, _), rates) in PEER_GOALS.iter().zip(&mut peers) {
+            rates.push(reads::kvm(context, *server)?);
+        }
+    }
+    let figure = |variant: &str, values: &[f64]| Figure::measured(variant, "reads_per_second", "1/s", values);
+    report.figure(figure("4 KiB, 32 at a time", &own))?;
+    for ((server, goal), rates) in PEER_GOALS.into_iter().zip(peers) {
+        let place = if server == Server::Guest { "another guest" } else { "the host" };
+        report.figure(figure(&format!("4 KiB, 32 at a time, KVM, nbdkit in {place}"), &rates))?;
+        let ratios = ratios(&own, &rates);
+        let value = report.figure(Figure::measured(format!("beside nbdkit in {place}"), "ratio", "ratio", ratios))?;
+        report.goal(goal, value)?;
+    }
+    Ok(())
 }
 
 /// Returns a machine of one CPU whose guest `web` has such a disk, and writes and verifies it for ever, or rests. Files

@@ -20,7 +20,7 @@ use bundle::NicConfig;
 use self::traffic::Traffic;
 use self::window::{Counts, Ticks};
 use super::report::{Figure, Goal, Report};
-use super::{Bench, Context};
+use super::{Bench, Context, kvm};
 
 pub(super) static BENCH: Bench = Bench {
     name: "net",
@@ -73,7 +73,7 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
 
 /// Time with Baton and with KVM in turn, so that what happens on this machine meanwhile concerns both.
 fn beside_kvm(context: &Context, report: &mut Report<'_>) -> Result<()> {
-    if let Some(missing) = peer::missing(context) {
+    if let Some(missing) = kvm::missing(context) {
         context.note(&format!("net: nothing to compare with: {missing}"));
         return PEER_GOALS.into_iter().try_for_each(|goal| report.leave_out(goal));
     }

@@ -3,7 +3,8 @@
 # shellcheck shell=dash
 #
 # /init of the storage guest of tests: loads the drivers that the lab has added, and serves its disk by NBD over virtio
-# sockets, to one connection at a time: what an earlier one has asked for is done before the next one begins.
+# sockets, to one connection at a time: what an earlier one has asked for is done before the next one begins. With
+# `disk=memory` on its command line it serves a file in its memory instead.
 b=/bin/busybox
 disk=/dev/nvme0n1
 $b mount -t proc proc /proc
@@ -13,7 +14,13 @@ drivers=/lib/modules/$($b uname -r)
 while read -r name; do
   $b insmod "$drivers/$name.ko" || $b echo "storage: $name cannot be loaded"
 done <"$drivers/modules.load"
-until [ -b $disk ]; do $b sleep 1; done
+case " $($b cat /proc/cmdline) " in
+*" disk=memory "*)
+  disk=/disk
+  $b dd if=/dev/zero of=$disk bs=1M count=64 2>/dev/null
+  ;;
+esac
+until [ -e $disk ]; do $b sleep 1; done
 while :; do
   $b echo "storage: serving $disk"
   /bin/nbdkit --foreground --vsock --filter=noparallel file $disk serialize=connections

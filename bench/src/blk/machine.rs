@@ -20,7 +20,7 @@ pub(super) const STORAGE: &str = "storage";
 pub(super) const WEB: &str = "web";
 const MEMORY: Size = Size::mebibytes(1024);
 const DISK: Size = Size::mebibytes(64);
-const CID: u32 = 5;
+pub(super) const CID: u32 = 5;
 /// Longer than the storage guest takes to boot on a slow machine: no request may fail.
 const TIMEOUT_S: u32 = 600;
 

@@ -16,6 +16,7 @@ use wire::ExitKind;
 use super::{XAPIC, silence};
 use crate::Context;
 use crate::direct::{self, Direct};
+use crate::rounds::{END, Round, WRONG};
 use crate::setup::{HostSetup, Started, guest, temporary_folder};
 use crate::statistics::median;
 
@@ -30,10 +31,8 @@ const DISK: Size = Size::mebibytes(64);
 const NAME: &str = "linux";
 /// On both sides; a guest has no IOMMU, and ignores all but the first two.
 const COMMAND_LINE: &str = "console=ttyS0 loglevel=5 intel_iommu=on iommu.strict=1 iommu=nopt";
-/// The agent's lines around reads, and the one that reports that there are none.
+/// The agent's line before reads.
 const BEGIN: &str = "reads begin depth=";
-const END: &str = "reads depth=";
-const WRONG: &str = "reads: WRONG";
 
 /// Reads in a second with each of [`DEPTHS`], one value per run.
 #[derive(Debug, Default)]
@@ -160,32 +159,11 @@ fn directly(context: &Context, iommu: Iommu) -> Result<[f64; 2]> {
     medians(&rounds)
 }
 
-/// One task of the agent's.
-#[derive(Debug, PartialEq, Eq)]
-struct Round {
-    depth: u64,
-    us: u64,
-    count: u64,
-}
-
-impl Round {
-    /// Reads `reads depth=1 us=2000123 count=9000 errors=0`.
-    fn parse(line: &str) -> Result<Self> {
-        let value = |name: &str| {
-            let value = line.split_whitespace().find_map(|word| word.strip_prefix(name)?.parse::<u64>().ok());
-            value.with_context(|| format!("the agent did not read its disk, or is of another release: {line:?}"))
-        };
-        let round = Self { depth: value("depth=")?, us: value("us=")?, count: value("count=")? };
-        ensure!(value("errors=")? == 0 && round.us > 0, "reads failed: {line:?}");
-        Ok(round)
-    }
-}
-
 /// Returns the median rate for each of [`DEPTHS`].
 fn medians(rounds: &[Round]) -> Result<[f64; 2]> {
     let rate = |depth: u64| {
         let of_depth = rounds.iter().filter(|round| round.depth == depth);
-        let rates: Vec<f64> = of_depth.map(|round| round.count as f64 * 1e6 / round.us as f64).collect();
+        let rates: Vec<f64> = of_depth.map(|round| round.rate()).collect();
         median(&rates).with_context(|| format!("no reads with depth {depth}"))
     };
     Ok([rate(DEPTHS[0])?, rate(DEPTHS[1])?])
@@ -194,17 +172,6 @@ fn medians(rounds: &[Round]) -> Result<[f64; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_round_is_reads_in_a_time() {
-        let round = Round::parse("reads depth=32 us=2000000 count=9000 errors=0\r").expect("good");
-        assert_eq!(round, Round { depth: 32, us: 2_000_000, count: 9000 });
-        let failed =
-            ["reads: WRONG: no disk", "reads depth=1 us=1 count=1 errors=2", "reads depth=1 us=0 count=0 errors=0"];
-        for line in failed {
-            assert!(Round::parse(line).is_err(), "{line}");
-        }
-    }
 
     #[test]
     fn a_machines_rate_is_the_median_of_its_rounds() {

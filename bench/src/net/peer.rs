@@ -3,38 +3,22 @@
 //! same emulated machine. Its guests have the same kernel and agent as Baton's.
 //!
 //! Bytes and frames are those that the sender's tap has received. The host's part is by its own accounting
-//! (`/proc/stat`): all time but the guests' and the idle time, sampled at its timer's ticks. Instructions are not
-//! counted: with `-icount` QEMU 10 executes guests of KVM's at some five million instructions a second, and they do not
-//! come up.
+//! (`/proc/stat`): all time but the guests' and the idle time, sampled at its timer's ticks.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, bail, ensure};
-use baton::drivers::Drivers;
-use lab::inside;
+use anyhow::Result;
 
 use super::DRIVERS;
 use super::traffic::{ECHOES, Traffic, round_trip};
 use crate::Context;
-use crate::direct::{self, Direct};
+use crate::direct::Direct;
+use crate::kvm::{self, Peer};
 use crate::setup::temporary_folder;
 
-/// The kernel of the host, which has the modules; its guests have the default one.
-const KERNEL: &str = "target/kernels/6.12/vmlinuz";
-const MODULES: &[&str] = &["kvm_amd", "tun", "bridge", "vhost_net"];
-const PROGRAM: &str = "qemu-system-x86_64";
-/// The files that QEMU reads to start a kernel, and the folders of distributions that have them.
-const FIRMWARE: [&str; 3] = ["bios-256k.bin", "linuxboot_dma.bin", "kvmvapic.bin"];
-const FIRMWARE_FOLDERS: [&str; 3] = ["/usr/share/qemu", "/usr/share/seabios", "/usr/share/qemu-kvm"];
-const MEMORY: &str = "2G";
+const MODULES: &[&str] = &["tun", "bridge", "vhost_net"];
+const INITRD: &str = "guest.cpio";
 /// Seconds of the machine's clock from the first traffic to the window, and of the window.
 const WARM_UP_S: f64 = 3.0;
 const WINDOW_S: f64 = 15.0;
-/// Its guests take minutes to boot: each access to a device is some forty thousand instructions.
-const TIMEOUT: Duration = Duration::from_secs(900);
-
 /// The counts of one window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::net) struct Counts {
@@ -46,18 +30,9 @@ pub(in crate::net) struct Counts {
     pub frames: f64,
 }
 
-/// Returns what is missing here for it, if anything is.
-pub(in crate::net) fn missing(context: &Context) -> Option<String> {
-    let kernel = context.made(KERNEL).err().map(|problem| problem.to_string());
-    let firmware = || FIRMWARE.iter().find(|name| firmware(name).is_none()).map(|name| format!("no {name} is here"));
-    kernel.or_else(|| program().err().map(|problem| problem.to_string())).or_else(firmware)
-}
-
 /// Measures a window of traffic on a machine of its own.
 pub(in crate::net) fn measure(context: &Context, traffic: Traffic) -> Result<Counts> {
-    let folder = temporary_folder()?;
-    let mut machine = start(context, folder.path(), traffic)?;
-    await_traffic(&mut machine, traffic)?;
+    let mut machine = start(context, traffic)?;
     let mut first: Option<Reading> = None;
     let mut began = None;
     machine.wait("its counts", |_, line| {
@@ -76,9 +51,7 @@ pub(in crate::net) fn measure(context: &Context, traffic: Traffic) -> Result<Cou
 
 /// Measures the mean round trip of blocks, in microseconds of the guest's clock.
 pub(in crate::net) fn round_trip_us(context: &Context) -> Result<f64> {
-    let folder = temporary_folder()?;
-    let mut machine = start(context, folder.path(), Traffic::Echo)?;
-    await_traffic(&mut machine, Traffic::Echo)?;
+    let mut machine = start(context, Traffic::Echo)?;
     let (mut seen, mut all) = (0, Vec::new());
     machine.wait("its round trips", |_, line| {
         let mean = round_trip(line)?;
@@ -90,77 +63,36 @@ pub(in crate::net) fn round_trip_us(context: &Context) -> Result<f64> {
     })
 }
 
-fn await_traffic(machine: &mut Direct, traffic: Traffic) -> Result<()> {
-    let mut missing = traffic.signs().to_vec();
-    let problem = machine.wait("traffic", |_, line| {
-        missing.retain(|sign| !line.starts_with(sign));
-        let is_wrong = line.contains("WRONG") || line.starts_with("peer: cannot");
-        (is_wrong || missing.is_empty()).then(|| is_wrong.then(|| line.to_owned()))
-    })?;
-    problem.map_or(Ok(()), |line| bail!("the machine with KVM printed {line:?}"))
+/// Starts the machine; returns once the traffic is there.
+fn start(context: &Context, traffic: Traffic) -> Result<Direct> {
+    let folder = temporary_folder()?;
+    let guests = [(INITRD, kvm::initrd(context, None, DRIVERS)?)];
+    let peer = Peer { modules: MODULES, guests: &guests, below: Vec::new(), script: &script(traffic) };
+    let mut machine = kvm::start(context, folder.path(), peer)?;
+    kvm::await_signs(&mut machine, &traffic.signs())?;
+    Ok(machine)
 }
 
-fn start(context: &Context, folder: &Path, traffic: Traffic) -> Result<Direct> {
-    let initrd = folder.join("initrd.cpio");
-    fs::write(&initrd, archive(context, folder, traffic)?).context("the initial file system cannot be written")?;
-    let mut command = direct::command(context, 1, MEMORY);
-    command.arg("-kernel").arg(context.made(KERNEL)?).arg("-initrd").arg(initrd);
-    command.args(["-append", "console=ttyS0 loglevel=4 no_timer_check"]);
-    Direct::start_for(context, command, context.timeout.max(TIMEOUT))
-}
-
-/// The initial file system: busybox, the modules, QEMU with its libraries, and the guests' kernel and file system.
-fn archive(context: &Context, folder: &Path, traffic: Traffic) -> Result<Vec<u8>> {
-    let read = |path: &Path| fs::read(path).with_context(|| format!("{} cannot be read", path.display()));
-    let busybox = read(&context.made("target/guests/initramfs.cpio")?)?;
-    let drivers_of = |kernel: &Path, names: &[&str]| Drivers::of(kernel.parent().unwrap_or(kernel))?.archive(names);
-    let (host, guests) = (context.made(KERNEL)?, context.made("target/kernels/default/vmlinuz")?);
-    let initrd = folder.join("guest.cpio");
-    fs::write(&initrd, [busybox.clone(), drivers_of(&guests, DRIVERS)?].concat())?;
-    let firmware: Vec<(&str, PathBuf)> = FIRMWARE.iter().filter_map(|name| Some((*name, firmware(name)?))).collect();
-    let mut files = vec![("vmlinuz", guests.as_path()), ("guest.cpio", initrd.as_path())];
-    files.extend(firmware.iter().map(|(name, path)| (*name, path.as_path())));
-    let script = inside::script(&script(traffic), &files)?;
-    Ok([busybox, drivers_of(&host, MODULES)?, script, inside::program(PROGRAM, &program()?, folder)?].concat())
-}
-
-/// Starts both guests, shows what they print, and prints the counts every second.
+/// Starts both guests, and prints the counts every second.
 fn script(traffic: Traffic) -> String {
     let [sink, sender] = traffic.tasks();
     format!(
         r#"brctl addbr lan && ip link set lan up || echo "peer: cannot make a bridge"
-guest() {{
+on_bridge() {{
   tunctl -t "$1" >/dev/null && brctl addif lan "$1" && ip link set "$1" up || echo "peer: cannot make a tap"
-  : >"/$1.log"
-  tail -f "/$1.log" &
-  {PROGRAM} -accel kvm -cpu host -machine q35 -m 256 -L / -nodefaults -no-user-config -display none \
-    -serial "file:/$1.log" -kernel /vmlinuz -initrd /guest.cpio \
-    -append "console=ttyS0 loglevel=5 agent=drivers,$3" -netdev "tap,id=net,ifname=$1,script=no,downscript=no,vhost=on" \
-    -device "virtio-net-pci,netdev=net,mac=52:54:00:00:00:0$2,disable-legacy=on,romfile=" ||
-    echo "peer: cannot run QEMU: $?"
+  guest "$1" {INITRD} "agent=drivers,$3" -netdev "tap,id=net,ifname=$1,script=no,downscript=no,vhost=on" \
+    -device "virtio-net-pci,netdev=net,mac=52:54:00:00:00:0$2,disable-legacy=on,romfile="
 }}
-guest sink 1 "{sink}" &
-guest sender 2 "{sender}" &
+on_bridge sink 1 "{sink}" &
+on_bridge sender 2 "{sender}" &
+cd /sys/class/net
 while sleep 1; do
   read -r up _ </proc/uptime
   read -r stat </proc/stat
-  cd /sys/class/net/sender/statistics 2>/dev/null || continue
-  echo "peer: up=$up bytes=$(cat rx_bytes) frames=$(cat rx_packets) $stat"
+  echo "peer: up=$up bytes=$(cat sender/statistics/rx_bytes) frames=$(cat sender/statistics/rx_packets) $stat"
 done
 "#
     )
-}
-
-fn program() -> Result<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|folder| folder.join(PROGRAM)).find(|file| file.is_file());
-    let found = found.with_context(|| format!("there is no {PROGRAM} in PATH"))?;
-    ensure!(fs::read(&found)?.starts_with(b"\x7fELF"), "{} is a script", found.display());
-    Ok(found)
-}
-
-fn firmware(name: &str) -> Option<PathBuf> {
-    FIRMWARE_FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|file| file.is_file())
 }
 
 /// The counts until a moment.
