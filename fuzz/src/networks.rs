@@ -111,7 +111,7 @@ fn pass(network: &Network, drivers: &mut [Driver], guest: usize, now_ns: u64, is
                 Ok(())
             });
             match received {
-                Some(Ok(bytes)) => assert!(bytes <= frame.bytes() + 4),
+                Some(Ok(received)) => assert!(received.bytes <= frame.bytes() + 4),
                 // Dropped: the queues are where they were.
                 Some(Err(_)) => assert_eq!(to.saved(), before),
                 None => assert_ne!(to.status() & 64, 0, "at fault, and needs no reset"),

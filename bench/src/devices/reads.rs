@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use baton::config::{Device, Guest, Iommu, Nvme, Storage};
 use baton::drivers::Drivers;
 use baton::size::Size;

@@ -17,6 +17,7 @@ use lab::What;
 use wire::{ReplyBody, RequestBody, UpdateBy};
 
 use super::nic;
+use super::window::Ticks;
 use crate::Context;
 use crate::setup::{HostSetup, Started, linux, temporary_folder};
 
@@ -45,10 +46,10 @@ impl Stalls {
 }
 
 /// Measures both ways over so many updates of one machine, in the order of [`WAYS`].
-pub(super) fn measure(context: &Context, updates: u64) -> Result<[Stalls; 2]> {
+pub(super) fn measure(context: &Context, updates: u64, ticks: Ticks) -> Result<[Stalls; 2]> {
     let folder = temporary_folder()?;
     let ends = WAYS.map(|name| End { name, ..End::default() });
-    let mut machine = Machine { host: setup(context, folder.path())?.start(context)?, ends, timeout: context.timeout };
+    let mut machine = Machine { host: setup(context, folder.path(), ticks)?.start(context)?, ends, timeout: context.timeout };
     machine.reports()?;
     let mut stalls = WAYS.map(|_| Stalls::default());
     for update in 1..=updates {
@@ -58,7 +59,7 @@ pub(super) fn measure(context: &Context, updates: u64) -> Result<[Stalls; 2]> {
     Ok(stalls)
 }
 
-fn setup(context: &Context, folder: &Path) -> Result<HostSetup> {
+fn setup(context: &Context, folder: &Path, ticks: Ticks) -> Result<HostSetup> {
     let drivers = ["virtio_pci", "virtio_net", "vmw_vsock_virtio_transport"];
     let linux = |name: &str, tasks: &str| linux(context, folder, name, &drivers, &format!("{tasks},wait"));
     let socket = |cid, peers| Some(VsockConfig { cid, peers, control: None });
@@ -76,7 +77,8 @@ fn setup(context: &Context, folder: &Path) -> Result<HostSetup> {
         },
     ];
     let networks = vec![NetworkConfig { name: "lan".to_owned(), mtu: 1500 }];
-    Ok(HostSetup { cpus: CPUS, guests, networks, image: Image::Usual, ..HostSetup::new(MEMORY) })
+    let extra = ticks.arguments();
+    Ok(HostSetup { cpus: CPUS, guests, networks, image: Image::Usual, extra, ..HostSetup::new(MEMORY) })
 }
 
 /// The machine, and what the guests have reported that verify.

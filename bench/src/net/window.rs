@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Windows of traffic between two guests of one CPU, by the host's own counts: in instructions, or in time.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
@@ -37,6 +38,16 @@ pub(in crate::net) enum Ticks {
     Instructions,
     /// Nanoseconds.
     Time,
+}
+
+impl Ticks {
+    /// The emulator's further arguments.
+    pub fn arguments(self) -> Vec<OsString> {
+        match self {
+            Self::Instructions => COUNT_INSTRUCTIONS.map(Into::into).to_vec(),
+            Self::Time => Vec::new(),
+        }
+    }
 }
 
 /// The counts of one window.
@@ -109,11 +120,7 @@ fn start(context: &Context, folder: &Path, traffic: Traffic, ticks: Ticks) -> Re
     let [sink, sender] = traffic.tasks();
     let guests = vec![linux(SINK, 1, &sink)?, linux(SENDER, 2, &sender)?];
     let networks = vec![NetworkConfig { name: "lan".to_owned(), mtu: 1500 }];
-    let extra = match ticks {
-        Ticks::Instructions => COUNT_INSTRUCTIONS.map(Into::into).to_vec(),
-        Ticks::Time => Vec::new(),
-    };
-    HostSetup { guests, networks, extra, ..HostSetup::new(MEMORY) }.start(context)
+    HostSetup { guests, networks, extra: ticks.arguments(), ..HostSetup::new(MEMORY) }.start(context)
 }
 
 /// The host's counts until a moment.

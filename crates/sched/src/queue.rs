@@ -3,6 +3,7 @@
 
 mod choosing;
 mod slots;
+mod waking;
 
 use core::fmt;
 
@@ -146,29 +147,6 @@ impl<const N: usize> RunQueue<N> {
         let entity = self.entities.get_mut(slot)?.take()?;
         self.occupied &= !(1 << slot);
         Some(entity.times(State::Blocked, self.now))
-    }
-
-    /// Wakes a blocked entity: it wants to run.
-    pub fn wake(&mut self, slot: usize, now: Ticks) -> Wakeup {
-        self.charge_running(now);
-        if self.state(slot) != Some(State::Blocked) {
-            return Wakeup::Waits;
-        }
-        let (base, now, pace) = (self.base, self.now, self.pace);
-        let Some((entity, virtual_time)) = self.entity_mut(slot) else { return Wakeup::Waits };
-        entity.book_blocked(now);
-        // Of the time it slept while the others' virtual time went on to the base, only so much is still owed to it.
-        // The time that it has run too much it still owes.
-        *virtual_time = base.saturating_sub(entity.virtual_span(pace.sleeper_credit)).max(*virtual_time);
-        let due = virtual_time.saturating_add(entity.virtual_span(pace.wake_margin));
-        self.total_weight += u32::from(entity.weight.get());
-        self.waiting |= 1 << slot;
-        let Some(runner) = self.running.and_then(|running| self.virtual_times.get(running)) else {
-            return Wakeup::PickNow;
-        };
-        let makes_way = due < *runner;
-        self.preempt |= makes_way;
-        if makes_way || self.slice_end.is_none() { Wakeup::PickNow } else { Wakeup::Waits }
     }
 
     /// Blocks a runnable or running entity: it has halted. If it was running, pick next.

@@ -108,6 +108,14 @@ impl Queue {
         Ok(true)
     }
 
+    /// Returns how many chains are available, and not taken.
+    ///
+    /// # Errors
+    /// [`Fault::Outside`] if a ring is not memory; [`Fault::IndexJumped`].
+    pub fn waiting<M: Memory + ?Sized>(&self, memory: &M) -> Result<u16, Fault> {
+        Ok(self.available(memory)?.wrapping_sub(self.progress.taken))
+    }
+
     /// Follows a chain again that was taken and is not completed. The driver may have changed it meanwhile: it is
     /// checked as if it were another one.
     ///

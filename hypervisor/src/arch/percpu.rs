@@ -208,6 +208,17 @@ pub fn kick(index: u32) {
     }
 }
 
+/// The same for a vCPU that the running one has something for: where both share a CPU, the running one keeps it for its
+/// slice.
+#[inline]
+pub fn kick_behind(index: u32) {
+    if index == PerCpu::current().index {
+        PerCpu::current().calls.for_choice_behind();
+    } else {
+        kick(index);
+    }
+}
+
 /// Interrupts the calling CPU as soon as it takes interrupts: one that enters a guest meanwhile leaves it at
 /// once.
 pub fn interrupt_self() {

@@ -27,7 +27,7 @@ use vm::machine::Machine;
 pub use self::listing::list;
 use crate::arch::guest_memory::GuestRam;
 use crate::arch::{cpu, timer};
-use crate::guests::forwarding::{self, Run};
+use crate::guests::forwarding::{self, Kick, Run};
 use crate::guests::guest::Guest;
 use crate::guests::sockets::streams::{self, Sent, Stream};
 use crate::guests::sockets::succession;
@@ -121,7 +121,7 @@ impl Disk {
         self.stream.begin_turn();
         let mut socket = self.stream.socket.lock();
         let (mut next_ns, mut news) = (None, None);
-        forwarding::work(run, Some(vcpu), &self.device, &mut |blk, io| {
+        forwarding::work(run, Kick::But(vcpu), &self.device, &mut |blk, io| {
             let worked = blk.work(now_ns, &mut *socket, io);
             news = blk.take_news();
             *self.stream.figures.lock() = blk.figures();

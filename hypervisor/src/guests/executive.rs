@@ -30,7 +30,7 @@ use crate::arch::{cpu, timer};
 use crate::guests::device_interrupts::{self, Checking};
 use crate::guests::machine_checks::MachineChecks;
 use crate::guests::pci;
-use crate::guests::task::{Pause, Task};
+use crate::guests::task::{Pause, Task, WokenBy};
 use crate::kernel::console::{self, Step};
 use crate::kernel::places::{self, SLOTS};
 use crate::kernel::storm::Storm;
@@ -123,12 +123,12 @@ impl Executive {
     #[inline]
     pub fn turn(&mut self) {
         self.me.timer_fired.store(false, Ordering::Relaxed);
-        self.me.calls.take_choice();
+        let is_behind = self.me.calls.take_choice();
         device_interrupts::deliver_raised(self.me, Checking::All);
         let now = cpu::tsc();
         self.storm.step(now);
         self.machine_checks.step(now);
-        self.wake_sleepers(now);
+        self.wake_sleepers(now, is_behind);
         match (self.queue.pick(Ticks(now)), self.virt) {
             (Some(choice), Ok(_)) => self.run_slot(choice.slot, choice.slice_end.map(|end| end.0)),
             _ => self.wait(),
@@ -180,15 +180,25 @@ impl Executive {
         alarms.chain(console::next_poll()).chain(self.storm.next_alarm()).chain(self.machine_checks.next_alarm()).min()
     }
 
-    fn wake_sleepers(&mut self, now: u64) {
+    /// Wakes those that may go on: the vCPU to run is chosen right after this. `is_behind`: it keeps the CPU before those
+    /// that it has something for.
+    fn wake_sleepers(&mut self, now: u64, is_behind: bool) {
+        if !is_behind && self.me.calls.take_waits_behind() {
+            self.queue.make_way(Ticks(now));
+        }
         for slot in self.queue.blocked() {
-            if let Some(Some(task)) = self.slots.get_mut(slot)
-                && !task.instance().is_paused()
-                && task.may_wake(now)
-            {
-                // The vCPU to run is chosen right after this.
-                let _ = self.queue.wake(slot, Ticks(now));
+            let Some(Some(task)) = self.slots.get_mut(slot) else { continue };
+            if task.instance().is_paused() {
+                continue;
             }
+            let _ = match task.wakes_by(now) {
+                Some(WokenBy::Message) if is_behind => {
+                    self.me.calls.note_waits_behind();
+                    self.queue.wake_behind(slot, Ticks(now))
+                }
+                Some(_) => self.queue.wake(slot, Ticks(now)),
+                None => continue,
+            };
         }
     }
 

@@ -41,20 +41,32 @@ pub trait Run: Send + Sync {
     fn machine(&self) -> &Machine<GuestRam>;
 }
 
-/// Works with a device, and interrupts its guest. The vCPU that the calling CPU is about to enter, `running`, need not
-/// be notified. False if the device's driver has done what it must not.
+/// How the CPU of a vCPU is notified of an interrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kick {
+    /// At once, unless it is this vCPU: the calling CPU is about to enter it.
+    But(usize),
+    /// At once.
+    AtOnce,
+    /// At once; but where it is the calling CPU, the vCPU that runs there keeps it for its slice: it may have more.
+    Behind,
+}
+
+/// Works with a device, and interrupts its guest. False if the device's driver has done what it must not.
 #[inline(never)]
 pub fn work<D: VirtioDevice>(
     run: &dyn Run,
-    running: Option<usize>,
+    kick: Kick,
     device: &Mutex<Endpoint<Virtio<D>>>,
     act: &mut dyn FnMut(&mut D, &mut Io<'_>) -> Result<(), Fault>,
 ) -> bool {
     let mut is_faultless = false;
     let (machine, guest) = (run.machine(), run.guest());
     let mut notify = |vcpu: usize, was_notified: bool| {
-        if !was_notified && running != Some(vcpu) {
-            percpu::kick(guest.cpu_to_notify(vcpu));
+        match kick {
+            _ if was_notified || kick == Kick::But(vcpu) => {}
+            Kick::Behind => percpu::kick_behind(guest.cpu_to_notify(vcpu)),
+            Kick::But(_) | Kick::AtOnce => percpu::kick(guest.cpu_to_notify(vcpu)),
         }
     };
     machine.with_function(device, &mut notify, |endpoint, outputs| {

@@ -77,10 +77,11 @@ impl Instance {
         !self.disks.is_empty()
     }
 
-    /// Forwards frames and packets that its guest has sent, and works for its disks, in a vCPU's time.
-    pub fn send(&self, vcpu: usize, occasion: Occasion) -> Next {
-        let frames = networks::send(self, vcpu, &self.nics, occasion);
-        let packets = self.socket.as_ref().and_then(|socket| sockets::send(self, vcpu, socket));
+    /// Forwards frames and packets that its guest has sent, and works for its disks, in a vCPU's time, `until` others
+    /// want the CPU.
+    pub fn send(&self, vcpu: usize, occasion: Occasion, until: u64) -> Next {
+        let frames = networks::send(self, vcpu, &self.nics, occasion, until);
+        let packets = self.socket.as_ref().and_then(|socket| sockets::send(self, vcpu, socket, until));
         let requests = disks::work(self, vcpu, &self.disks);
         Next { others: packets.into_iter().chain(requests).min(), ..frames }
     }

@@ -32,7 +32,7 @@ use vm::machine::Machine;
 
 use self::port::Plugged;
 use crate::arch::guest_memory::GuestRam;
-use crate::guests::forwarding::{Run, work};
+use crate::guests::forwarding::{Kick, Run, work};
 use crate::guests::guest::Guest;
 
 pub use self::port::Socket;
@@ -99,6 +99,6 @@ pub fn unplug(socket: Option<&Socket>) {
 /// The other ends of a run's connections are gone: its driver gets RST for each.
 pub fn reset_own(run: &dyn Run, socket: Option<&Socket>) {
     if let Some(socket) = socket {
-        work(run, None, &socket.device, &mut |vsock, io| vsock.reset_all(io));
+        work(run, Kick::AtOnce, &socket.device, &mut |vsock, io| vsock.reset_all(io));
     }
 }

@@ -69,6 +69,15 @@ pub enum Pause {
     Rest,
 }
 
+/// What may end the wait of a vCPU for an interrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WokenBy {
+    /// Its timer, or the end of its rest.
+    Alarm,
+    /// The interrupt of another vCPU or of a device, in its mailbox.
+    Message,
+}
+
 impl Task {
     /// A vCPU of a guest that has just been loaded.
     pub fn new(instance: Arc<Instance>, index: usize, vcpu: Vcpu, cpu: Cpu) -> Self {
@@ -135,20 +144,19 @@ impl Task {
         self.watched.rests_until().or_else(awake)
     }
 
-    /// Returns whether something may end its wait for an interrupt: another vCPU's interrupt in its mailbox, or its
-    /// timer.
-    pub fn may_wake(&mut self, now: u64) -> bool {
+    /// Returns what may end its wait for an interrupt.
+    pub fn wakes_by(&mut self, now: u64) -> Option<WokenBy> {
         if let Some(until) = self.watched.rests_until() {
-            if now >= until {
+            return (now >= until).then(|| {
                 self.watched.end_rest();
-            }
-            return now >= until;
+                WokenBy::Alarm
+            });
         }
         if self.next_alarm().is_some_and(|alarm| alarm <= now) {
             self.context::<Called>().alarm();
-            return true;
+            return Some(WokenBy::Alarm);
         }
-        self.instance.machine.has_pending_messages(&self.cpu)
+        self.instance.machine.has_pending_messages(&self.cpu).then_some(WokenBy::Message)
     }
 
     /// Puts it on the calling CPU, where no other has this tag.

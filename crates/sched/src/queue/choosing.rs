@@ -104,7 +104,7 @@ impl<const N: usize> RunQueue<N> {
     /// Returns the entity of these with the least virtual time; among equals, the one in the lowest slot: it is behind
     /// as soon as it has run.
     #[inline]
-    fn least(&self, slots: u64) -> Option<usize> {
+    pub(super) fn least(&self, slots: u64) -> Option<usize> {
         let mut slots = slots_of(slots);
         let mut least = slots.next()?;
         let mut least_time = *self.virtual_times.get(least)?;

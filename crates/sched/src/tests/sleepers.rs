@@ -80,15 +80,58 @@ fn time_alone_is_not_held_against_an_entity_nor_saved_up_by_those_that_slept() {
     assert!(share[0].abs_diff(share[1]) <= (SLEEPER_CREDIT_MS + PERIOD_MS) * MS, "{share:?}");
 }
 
+/// One that runs alone, and a sleeper that it has something for.
+fn with_a_receiver() -> Cpu<8> {
+    let mut cpu = with_a_sleeper(&[100, 100], 1000 * MS);
+    assert_eq!(cpu.queue.wake_behind(SLEEPER, cpu.now()), Wakeup::PickNow);
+    let end = Ticks(cpu.now + 3 * MS);
+    assert_eq!(cpu.pick(), Some(Choice { slot: 1, slice_end: Some(end) }));
+    cpu
+}
+
+#[test]
+fn one_that_the_running_one_has_something_for_waits_for_the_end_of_its_slice() {
+    let mut cpu = with_a_receiver();
+    cpu.now += 3 * MS - 1;
+    assert_eq!(cpu.queue.wake_behind(SLEEPER, cpu.now()), Wakeup::Waits);
+    assert_eq!(cpu.pick().unwrap().slot, 1);
+    cpu.now += 1;
+    assert_eq!(cpu.pick().unwrap().slot, SLEEPER);
+}
+
+#[test]
+fn it_has_the_cpu_as_soon_as_the_running_one_waits_or_makes_way() {
+    let mut cpu = with_a_receiver();
+    cpu.queue.block(1, cpu.now());
+    assert_eq!(cpu.pick(), Some(Choice { slot: SLEEPER, slice_end: None }));
+
+    let mut cpu = with_a_receiver();
+    cpu.queue.make_way(cpu.now());
+    assert_eq!(cpu.pick().unwrap().slot, SLEEPER);
+    // The one that made way has run far more: it is not due.
+    cpu.queue.make_way(cpu.now());
+    assert_eq!(cpu.pick().unwrap().slot, SLEEPER);
+}
+
+#[test]
+fn none_makes_way_where_none_runs_or_none_waits() {
+    let mut cpu = Cpu::<2>::with_weights(&[100]);
+    cpu.queue.make_way(cpu.now());
+    assert_eq!(cpu.pick(), Some(Choice { slot: 0, slice_end: None }));
+    cpu.queue.make_way(cpu.now());
+    assert_eq!(cpu.pick(), Some(Choice { slot: 0, slice_end: None }));
+    assert_eq!(cpu.queue.wake_behind(1, cpu.now()), Wakeup::Waits);
+}
+
 proptest! {
     /// Running for a bit and sleeping for a bit, over and over, gains no entity more than a share and one credit.
     #[test]
     fn short_sleeps_gain_no_more_than_one_credit(
-        periods in prop::collection::vec((1..5 * MS, 1..20 * MS), 1..200),
+        periods in prop::collection::vec((1..5 * MS, 1..20 * MS, any::<bool>()), 1..200),
         sleeper_weight in 1_u32..=1024,
     ) {
         let mut cpu = Cpu::<3>::with_weights(&[sleeper_weight, 100, 100]);
-        for (run, sleep) in periods {
+        for (run, sleep, is_behind) in periods {
             let target = cpu.running_ticks(SLEEPER) + run;
             while cpu.running_ticks(SLEEPER) < target {
                 let choice = cpu.pick().unwrap();
@@ -100,7 +143,10 @@ proptest! {
             cpu.queue.block(SLEEPER, cpu.now());
             let until = cpu.now + sleep;
             cpu.run_until(until, 0);
-            let _ = cpu.wake(SLEEPER);
+            let _ = match is_behind {
+                true => cpu.queue.wake_behind(SLEEPER, cpu.now()),
+                false => cpu.wake(SLEEPER),
+            };
         }
         let due = cpu.now as f64 * f64::from(sleeper_weight) / f64::from(sleeper_weight + 200);
         let most = due + ((SLEEPER_CREDIT_MS + PERIOD_MS) * MS) as f64;

@@ -33,7 +33,7 @@ pub use ::virtio::{Chain, Fault};
 
 pub use device::Net;
 pub use frame::{Frame, Taken};
-pub use receive::Undelivered;
+pub use receive::{Received, Undelivered};
 
 #[cfg(test)]
 mod tests;

@@ -2,14 +2,15 @@
 //! Forwarding the frames of one guest, a bounded number at a time.
 
 use switch::{Occasion, Reason, Tag};
-use vm::devices::net::{Chain, Fault, Frame, Net, Taken, Undelivered};
+use vm::devices::net::{Chain, Fault, Frame, Net, Received, Taken, Undelivered};
 use vm::devices::virtio::Io;
 
 use super::capturing;
 use super::port::{Nic, Port, Sender, Topology};
 use crate::arch::guest_memory::GuestRam;
+use crate::arch::percpu::PerCpu;
 use crate::arch::{cpu, timer};
-use crate::guests::forwarding::{Between, Next, Run, work};
+use crate::guests::forwarding::{Between, Kick, Next, Run, work};
 
 /// Frames that are taken or copied, and bytes that are copied, in one turn of one device.
 const FRAMES: usize = 64;
@@ -44,12 +45,12 @@ pub fn linger_until() -> u64 {
     cpu::tsc() + timer::us_to_ticks(LINGER_US)
 }
 
-/// Forwards frames that a vCPU's guest has sent.
+/// Forwards frames that a vCPU's guest has sent, `until` others want the CPU.
 #[inline(never)]
-pub fn send(run: &dyn Run, vcpu: usize, nics: &[Nic], occasion: Occasion) -> Next {
+pub fn send(run: &dyn Run, vcpu: usize, nics: &[Nic], occasion: Occasion, until: u64) -> Next {
     let mut next = Next::default();
     for nic in nics {
-        let (at, lingers) = match send_by(Own { run, vcpu, nic }, occasion) {
+        let (at, lingers) = match send_by(Own { run, vcpu, nic }, occasion, until) {
             Turn::Done => continue,
             Turn::At(at) => (at, false),
             Turn::Lingers(at) => (at, true),
@@ -60,17 +61,20 @@ pub fn send(run: &dyn Run, vcpu: usize, nics: &[Nic], occasion: Occasion) -> Nex
     next
 }
 
-fn send_by(own: Own<'_>, occasion: Occasion) -> Turn {
+fn send_by(own: Own<'_>, occasion: Occasion, until: u64) -> Turn {
     // Another vCPU of this guest forwards: what it may have overlooked is there after it.
     let Some(mut sender) = own.nic.port.sender.try_lock() else { return soon() };
     let mut is_faultless = own.begin();
     let (mut frames, mut bytes, dense) = (0, 0, timer::us_to_ticks(DENSE_US));
+    let mut makes_way = false;
     while is_faultless {
         if let Err(at_ns) = check_rate(&mut sender) {
             own.end(false);
             return Turn::At(at(at_ns));
         }
-        if frames >= FRAMES || bytes >= BYTES {
+        // A guest that has had its time sends nothing more before the others; else a frame goes in any case.
+        let is_over = (frames > 0 || occasion == Occasion::Preempted) && cpu::tsc() >= until;
+        if is_over || makes_way || frames >= FRAMES || bytes >= BYTES {
             own.end(false);
             return soon();
         }
@@ -95,7 +99,10 @@ fn send_by(own: Own<'_>, occasion: Occasion) -> Turn {
                 }
                 frames += 1;
                 match forward(own, topology.as_deref(), &frame, chain) {
-                    Ok(copies) => (frames, bytes) = (frames + copies.frames, bytes + copies.bytes),
+                    Ok(copies) => {
+                        (frames, bytes) = (frames + copies.frames, bytes + copies.bytes);
+                        makes_way = copies.makes_way;
+                    }
                     Err(fault) => own.fail(fault),
                 }
                 is_faultless = own.give_back();
@@ -110,6 +117,8 @@ fn send_by(own: Own<'_>, occasion: Occasion) -> Turn {
 struct Copies {
     frames: usize,
     bytes: usize,
+    /// A receiver that waits for the calling CPU needs it before the next frame.
+    makes_way: bool,
 }
 
 fn soon() -> Turn {
@@ -150,9 +159,10 @@ fn forward(own: Own<'_>, lan: Option<&Topology>, frame: &Frame, chain: &Chain) -
         let Some(to) = lan.port(egress.port) else { continue };
         copies.frames += 1;
         match receive(to, own.run.machine().memory(), frame, egress.tag, chain) {
-            Ok(bytes) => {
+            Ok(Received { bytes, is_short }) => {
                 to.counters.count_received(bytes);
                 copies.bytes += bytes;
+                copies.makes_way |= is_short && PerCpu::current().calls.for_way();
             }
             Err(Undelivered::Dropped(reason)) => to.counters.count_drop(reason),
             Err(Undelivered::Sender(fault)) => return Err(fault),
@@ -161,14 +171,15 @@ fn forward(own: Own<'_>, lan: Option<&Topology>, frame: &Frame, chain: &Chain) -
     Ok(copies)
 }
 
-/// The device at a port receives a frame.
-fn receive(to: &Port, from: &GuestRam, frame: &Frame, tag: Option<Tag>, chain: &Chain) -> Result<usize, Undelivered> {
+/// The device at a port receives a frame. Its guest learns of it at once; where that would take the CPU from the sender,
+/// when that has had its slice.
+fn receive(to: &Port, from: &GuestRam, frame: &Frame, tag: Option<Tag>, chain: &Chain) -> Result<Received, Undelivered> {
     let plugged = to.plugged.lock();
     let Some(plugged) = &*plugged else { return Err(Undelivered::Dropped(Reason::Down)) };
     let memory = plugged.run.machine().memory();
     let source = Between { from, to: memory };
     let mut received = Err(Undelivered::Dropped(Reason::Down));
-    work(&*plugged.run, None, &plugged.device, &mut |net, io| {
+    work(&*plugged.run, Kick::Behind, &plugged.device, &mut |net, io| {
         received = net.receive(frame, tag, (chain, &source), io)?;
         Ok(())
     });
@@ -203,6 +214,6 @@ impl Own<'_> {
 
     /// False if its driver has done what it must not.
     fn with(self, act: &mut dyn FnMut(&mut Net, &mut Io<'_>) -> Result<(), Fault>) -> bool {
-        work(self.run, Some(self.vcpu), &self.nic.device, act)
+        work(self.run, Kick::But(self.vcpu), &self.nic.device, act)
     }
 }

@@ -13,7 +13,7 @@ use vm::devices::vsock::{Key, Vsock};
 
 use super::adopted;
 use crate::arch::guest_memory::GuestRam;
-use crate::guests::forwarding::{Run, work};
+use crate::guests::forwarding::{Kick, Run, work};
 
 /// The ports of the guests with sockets, by their numbers.
 static PORTS: [Mutex<Option<Arc<Port>>>; limits::GUESTS] = [const { Mutex::new(None) }; limits::GUESTS];
@@ -125,8 +125,8 @@ pub(super) fn with(port: &Port, mut act: impl FnMut(&mut Vsock, &mut Io<'_>, &Gu
         let memory = plugged.run.machine().memory();
         if port.has_old_streams.load(Ordering::Relaxed) && port.has_old_streams.swap(false, Ordering::Relaxed) {
             let is_gone = |key: &Key| !adopted::has(port.cid, key);
-            work(&*plugged.run, None, &plugged.device, &mut |vsock, io| vsock.reset_of_host(&is_gone, io));
+            work(&*plugged.run, Kick::AtOnce, &plugged.device, &mut |vsock, io| vsock.reset_of_host(&is_gone, io));
         }
-        work(&*plugged.run, None, &plugged.device, &mut |vsock, io| act(vsock, io, memory))
+        work(&*plugged.run, Kick::AtOnce, &plugged.device, &mut |vsock, io| act(vsock, io, memory))
     })
 }

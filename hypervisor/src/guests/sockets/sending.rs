@@ -9,7 +9,7 @@ use vm::devices::vsock::{HOST_CID, Header, Packet, Received, Taken, Vsock};
 use super::port::{Port, Sender, Socket, find, ports, with};
 use super::{services, streams};
 use crate::arch::{cpu, timer};
-use crate::guests::forwarding::{Between, Run, work};
+use crate::guests::forwarding::{Between, Kick, Run, work};
 
 /// Packets that are taken, and bytes that are copied, in one turn.
 const PACKETS: usize = 64;
@@ -39,10 +39,10 @@ enum Next {
     Nothing,
 }
 
-/// Forwards packets that a vCPU's guest has sent. Returns when it is to go on; `None`: when the guest notifies the
-/// device again.
+/// Forwards packets that a vCPU's guest has sent, `until` others want the CPU. Returns when it is to go on; `None`: when
+/// the guest notifies the device again.
 #[inline(never)]
-pub fn send(run: &dyn Run, vcpu: usize, socket: &Socket) -> Option<u64> {
+pub fn send(run: &dyn Run, vcpu: usize, socket: &Socket, until: u64) -> Option<u64> {
     let own = Own { run, vcpu, socket };
     let port = &*socket.port;
     if port.has_old_streams.load(Ordering::Relaxed) {
@@ -55,7 +55,7 @@ pub fn send(run: &dyn Run, vcpu: usize, socket: &Socket) -> Option<u64> {
     }
     let mut bytes = 0;
     for _ in 0..PACKETS {
-        if bytes >= BYTES {
+        if bytes >= BYTES || cpu::tsc() >= until {
             break;
         }
         let next = match own.take(&mut sender.chain)? {
@@ -205,6 +205,6 @@ impl Own<'_> {
 
     /// False if its driver has done what it must not.
     fn with(self, act: &mut dyn FnMut(&mut Vsock, &mut Io<'_>) -> Result<(), Fault>) -> bool {
-        work(self.run, Some(self.vcpu), &self.socket.device, act)
+        work(self.run, Kick::But(self.vcpu), &self.socket.device, act)
     }
 }

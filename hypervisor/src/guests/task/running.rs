@@ -50,7 +50,7 @@ impl Task {
     }
 
     fn send(&mut self, occasion: Occasion) {
-        self.host.next = self.instance.send(self.index, occasion);
+        self.host.next = self.instance.send(self.index, occasion, self.host.others_alarm.unwrap_or(u64::MAX));
         self.host.send_at = self.host.next.at();
     }
 

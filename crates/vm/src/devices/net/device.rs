@@ -13,7 +13,7 @@ use crate::devices::virtio::{Io, VirtioDevice};
 /// The queue of buffers for frames that the driver receives, and that of frames that it sends (section 5.1.2).
 pub(super) const RECEIVE: u16 = 0;
 pub(super) const TRANSMIT: u16 = 1;
-const QUEUE_SIZE: u16 = 256;
+pub(super) const QUEUE_SIZE: u16 = 256;
 /// The configuration (section 5.1.4): MAC address, status, pairs of queues, MTU.
 const CONFIG_BYTES: usize = 12;
 const LINK_UP: u16 = 1;

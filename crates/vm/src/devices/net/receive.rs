@@ -4,7 +4,7 @@
 use ::virtio::{Chain, Fault};
 use switch::{HEADER_BYTES, Reason, Tag};
 
-use super::device::{Net, RECEIVE};
+use super::device::{Net, QUEUE_SIZE, RECEIVE};
 use super::frame::Frame;
 use super::offload::{self, Checksum, Offload};
 use super::sink::{Sink, Stuck};
@@ -23,9 +23,18 @@ pub enum Undelivered {
     Sender(Fault),
 }
 
+/// A frame that was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Its bytes.
+    pub bytes: usize,
+    /// The driver has left fewer buffers than a quarter of what the queue holds.
+    pub is_short: bool,
+}
+
 impl Net {
-    /// Receives a frame of another device's, which is in this chain of the `source`'s memory; here it has this tag.
-    /// Returns its bytes. It is received whole or not at all: then the buffers stay the device's.
+    /// Receives a frame of another device's, which is in this chain of the `source`'s memory; here it has this tag. It
+    /// is received whole or not at all: then the buffers stay the device's.
     ///
     /// # Errors
     /// The [`Fault`] of this device's driver.
@@ -35,7 +44,7 @@ impl Net {
         tag: Option<Tag>,
         (chain, source): (&Chain, &dyn Source),
         io: &mut Io<'_>,
-    ) -> Result<Result<usize, Undelivered>, Fault> {
+    ) -> Result<Result<Received, Undelivered>, Fault> {
         let features = io.features();
         if !io.is_enabled(RECEIVE) {
             return Ok(Err(Undelivered::Dropped(Reason::Down)));
@@ -53,7 +62,7 @@ impl Net {
             }
         };
         match finished {
-            Ok(bytes) => Ok(Ok(bytes)),
+            Ok(bytes) => Ok(Ok(Received { bytes, is_short: io.waiting(RECEIVE)? < QUEUE_SIZE / 4 })),
             Err(Stuck::Full) => Ok(Err(Undelivered::Dropped(Reason::Full))),
             Err(Stuck::Sender(outside)) => Ok(Err(Undelivered::Sender(outside.into()))),
             Err(Stuck::Receiver(fault)) => Err(fault),

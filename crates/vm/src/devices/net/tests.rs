@@ -56,7 +56,7 @@ fn pass(from: &mut Driver, to: &mut Driver, tag: Option<Tag>) -> Option<Result<u
     });
     with(from, Net::give_back);
     with(from, |net, io| net.end_sending(true, io));
-    found
+    found.map(|found| found.map(|received| received.bytes))
 }
 
 /// A frame of this many bytes behind the addresses, with a tag.
@@ -366,7 +366,7 @@ proptest! {
         });
         let arrived = received(&mut to);
         match result {
-            Some(Ok(bytes)) => {
+            Some(Ok(Received { bytes, .. })) => {
                 let all = arrived.concat();
                 prop_assert_eq!(all.len(), HEADER + bytes);
                 prop_assert_eq!(usize::from(all[10]), arrived.len());

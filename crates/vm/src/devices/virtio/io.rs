@@ -38,6 +38,15 @@ impl Io<'_> {
         self.transport.queue(queue).map_or(Ok(false), |queue| queue.take(memory, chain))
     }
 
+    /// Returns how many chains the driver has made available that are not taken.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub fn waiting(&mut self, queue: u16) -> Result<u16, Fault> {
+        let memory = self.memory;
+        self.transport.queue(queue).map_or(Ok(0), |queue| queue.waiting(memory))
+    }
+
     /// Follows a chain again that was taken and is not completed; false if the queue is not enabled any more.
     ///
     /// # Errors
