@@ -12,9 +12,14 @@ use super::Context;
 
 /// Returns the emulator's command line for a machine with COM1 on standard output; `memory` is in QEMU's notation.
 pub(super) fn command(context: &Context, cpus: u32, memory: &str) -> Command {
+    command_by("tcg", context, cpus, memory)
+}
+
+/// The same with an accelerator in QEMU's notation.
+pub(super) fn command_by(accelerator: &str, context: &Context, cpus: u32, memory: &str) -> Command {
     let mut command = Command::new(&context.qemu);
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "q35"]);
-    command.args(["-accel", "tcg", "-cpu", "max", "-smp", &cpus.to_string(), "-m", memory]);
+    command.args(["-accel", accelerator, "-cpu", "max", "-smp", &cpus.to_string(), "-m", memory]);
     command.args(["-chardev", "stdio,id=log,signal=off", "-serial", "chardev:log"]);
     command
 }

@@ -25,6 +25,9 @@ const PROGRAM: &str = "qemu-system-x86_64";
 const FIRMWARE: [&str; 3] = ["bios-256k.bin", "linuxboot_dma.bin", "kvmvapic.bin"];
 const FIRMWARE_FOLDERS: [&str; 3] = ["/usr/share/qemu", "/usr/share/seabios", "/usr/share/qemu-kvm"];
 const MEMORY: &str = "2G";
+/// Free of the races between the threads of QEMU's emulation: a guest of KVM's that loses an interrupt to one of them
+/// waits for ever.
+const ACCELERATOR: &str = "tcg,thread=single";
 /// Its guests take minutes to boot: each access to a device is some forty thousand instructions.
 const TIMEOUT: Duration = Duration::from_secs(900);
 /// `guest NAME INITRD OPTIONS ARGUMENTS…` runs a guest and shows what it prints.
@@ -68,7 +71,7 @@ pub(super) fn initrd(context: &Context, own: Option<&str>, drivers: &[&str]) -> 
 pub(super) fn start(context: &Context, folder: &Path, peer: Peer<'_>) -> Result<Direct> {
     let initrd = folder.join("initrd.cpio");
     fs::write(&initrd, archive(context, folder, peer)?).context("the initial file system cannot be written")?;
-    let mut command = direct::command(context, 1, MEMORY);
+    let mut command = direct::command_by(ACCELERATOR, context, 1, MEMORY);
     command.arg("-kernel").arg(context.made(KERNEL)?).arg("-initrd").arg(initrd);
     command.args(["-append", "console=ttyS0 loglevel=4 no_timer_check"]);
     Direct::start_for(context, command, context.timeout.max(TIMEOUT))

@@ -6,6 +6,7 @@
 //! began: instructions, as they are counted (`-icount shift=0`). The same machine with the same guests at rest is the
 //! baseline.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
@@ -26,6 +27,9 @@ pub(super) static BENCH: Bench = Bench {
     run,
 };
 
+const KEEPER: &str = "keeper";
+/// Every Linux guest's.
+const GREETING: &str = "Hello from a guest";
 const INSTRUCTIONS: &str = "instructions";
 const MEMORY: Size = Size::mebibytes(1024);
 const KEEPER_MEMORY: Size = Size::mebibytes(4);
@@ -51,13 +55,13 @@ impl Storm {
         }
     }
 
-    /// The guests' words once the storm is there, or all rest.
-    fn signs(self, is_storm: bool) -> &'static [&'static str] {
+    /// Guests, and their words once the storm is there, or all rest.
+    fn signs(self, is_storm: bool) -> &'static [(&'static str, &'static str)] {
         match (self, is_storm) {
-            (Self::Frames, true) => &["sink: ", "flood: "],
-            (Self::Frames, false) => &["Hello from sink", "Hello from sender"],
-            (Self::Blocks, true) => &["disk 1 "],
-            (Self::Blocks, false) => &["storage: serving", "Hello from web"],
+            (Self::Frames, true) => &[("sink", "sink: "), ("sender", "flood: ")],
+            (Self::Frames, false) => &[("sink", GREETING), ("sender", GREETING)],
+            (Self::Blocks, true) => &[("web", "disk 1 ")],
+            (Self::Blocks, false) => &[("storage", "storage: serving"), ("web", GREETING)],
         }
     }
 
@@ -119,24 +123,21 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
 fn measure(context: &Context, storm: Storm, is_storm: bool) -> Result<Window> {
     let folder = temporary_folder()?;
     let mut host = storm.setup(context, folder.path(), is_storm)?.start(context)?;
-    let (mut others, mut own, mut first) = (String::new(), String::new(), None);
+    let (mut consoles, mut first) = (BTreeMap::<String, String>::new(), None);
     let window = host.wait(context.timeout, "the guest's wake-ups", |what| {
         let What::Console { name, bytes } = what else { return None };
-        let text = String::from_utf8_lossy(bytes);
-        if name != "keeper" {
-            // The greeting is every guest's.
-            others += &text.replace("Hello from a guest", &format!("Hello from {name}, a guest"));
-            return None;
-        }
-        own += &text;
-        let (whole, _) = own.rsplit_once('\n')?;
+        *consoles.entry(name.clone()).or_default() += &String::from_utf8_lossy(bytes);
+        let (whole, _) = consoles.get(KEEPER)?.rsplit_once('\n')?;
         let last = whole.lines().filter_map(Window::of).next_back()?;
-        if first.is_none() && storm.signs(is_storm).iter().all(|sign| others.contains(sign)) {
+        let is_there = |(name, sign): &(&str, &str)| consoles.get(*name).is_some_and(|console| console.contains(sign));
+        if first.is_none() && storm.signs(is_storm).iter().all(is_there) {
             first = Some(last.number + 2);
         }
         first.filter(|first| last.number >= *first).map(|_| last)
     })?;
-    ensure!(!others.contains("WRONG"), "the guests printed\n{others}");
+    for (name, console) in &consoles {
+        ensure!(!console.contains("WRONG"), "guest {name} printed\n{console}");
+    }
     Ok(window)
 }
 

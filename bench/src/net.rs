@@ -50,7 +50,6 @@ pub(super) const DRIVERS: &[&str] = &["virtio_pci", "virtio_net"];
 /// Bytes that the TCP connection's figures are for: the largest frame.
 const LARGEST: f64 = 65536.0;
 fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
-    
     let packets = measure_all(context, Traffic::Packets)?;
     let per_frame = |value: fn(&Counts) -> f64| packets.iter().map(|counts| value(counts) / counts.frames).collect();
     let figure = |metric, unit, values: Vec<f64>| Figure::measured("64 bytes", metric, unit, values);
@@ -68,9 +67,13 @@ fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
     report.figure(figure("bytes_per_frame", "bytes", sizes))?;
     let exits = report.figure(figure("exits", "exits", per_largest(|counts| counts.exits)))?;
     report.goal("net_exits_per_64k_frame", exits)?;
-    if std::env::var("HACK").is_ok_and(|v| v=="1") { return Ok(()); }
+    if std::env::var("HACK").is_ok_and(|v| v == "1") {
+        return Ok(());
+    }
     beside_kvm(context, report)?;
-    if std::env::var_os("HACK").is_some() { return Ok(()); }
+    if std::env::var_os("HACK").is_some() {
+        return Ok(());
+    }
     stalls(context, report)
 }
 

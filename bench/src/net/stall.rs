@@ -49,7 +49,8 @@ impl Stalls {
 pub(super) fn measure(context: &Context, updates: u64, ticks: Ticks) -> Result<[Stalls; 2]> {
     let folder = temporary_folder()?;
     let ends = WAYS.map(|name| End { name, ..End::default() });
-    let mut machine = Machine { host: setup(context, folder.path(), ticks)?.start(context)?, ends, timeout: context.timeout };
+    let mut machine =
+        Machine { host: setup(context, folder.path(), ticks)?.start(context)?, ends, timeout: context.timeout };
     machine.reports()?;
     let mut stalls = WAYS.map(|_| Stalls::default());
     for update in 1..=updates {

@@ -11,7 +11,7 @@ use baton::client::Client;
 use baton::config::Guest;
 use baton::size::Size;
 use bundle::NetworkConfig;
-use lab::What;
+use lab::{Accelerator, What};
 use wire::CpuPerf;
 
 use super::traffic::{ECHOES, Traffic, round_trip};
@@ -69,12 +69,12 @@ pub(in crate::net) struct Counts {
 pub(in crate::net) fn measure(context: &Context, traffic: Traffic, ticks: Ticks) -> Result<Counts> {
     let folder = temporary_folder()?;
     let mut host = start(context, folder.path(), traffic, ticks)?;
-    let mut console = String::new();
+    let mut consoles = [SINK, SENDER].map(|_| String::new());
     host.wait(context.timeout, "traffic", |what| {
-        if let What::Console { bytes, .. } = what {
-            console += &String::from_utf8_lossy(bytes);
+        if let What::Console { name, bytes } = what {
+            consoles[usize::from(name == SENDER)] += &String::from_utf8_lossy(bytes);
         }
-        traffic.signs().iter().all(|sign| console.contains(sign)).then_some(())
+        traffic.signs().iter().zip(&consoles).all(|(sign, console)| console.contains(sign)).then_some(())
     })?;
     let mut client = host.lab.client()?;
     let first = Reading::take(&mut client)?;
@@ -91,7 +91,7 @@ pub(in crate::net) fn measure(context: &Context, traffic: Traffic, ticks: Ticks)
     let before = behind(first, WARM_UP[ticks as usize])?;
     let after = behind(before, WINDOW[ticks as usize])?;
     let frames = after.frames - before.frames;
-    ensure!(frames >= LEAST_FRAMES, "{frames} frames were sent in a window: the guests printed\n{console}");
+    ensure!(frames >= LEAST_FRAMES, "{frames} frames were sent in a window: the guests printed\n{}", consoles.concat());
     Ok(after.since(&before))
 }
 
@@ -120,7 +120,9 @@ fn start(context: &Context, folder: &Path, traffic: Traffic, ticks: Ticks) -> Re
     let [sink, sender] = traffic.tasks();
     let guests = vec![linux(SINK, 1, &sink)?, linux(SENDER, 2, &sender)?];
     let networks = vec![NetworkConfig { name: "lan".to_owned(), mtu: 1500 }];
-    HostSetup { guests, networks, extra: ticks.arguments(), ..HostSetup::new(MEMORY) }.start(context)
+    // In one thread, as the machine with KVM that it is compared with.
+    let accelerator = Accelerator::TcgSingle;
+    HostSetup { guests, networks, accelerator, extra: ticks.arguments(), ..HostSetup::new(MEMORY) }.start(context)
 }
 
 /// The host's counts until a moment.

@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 
 use bundle::DiskConfig;
 use spin::Mutex;
-use vm::devices::blk::{Blk, BlkConfig, Limits, News};
+use vm::devices::blk::{Blk, BlkConfig, Bounded, Limits, News};
 use vm::devices::pci::{Endpoint, Slot};
 use vm::devices::virtio::{Virtio, in_slot};
 use vm::machine::Machine;
@@ -89,13 +89,14 @@ fn described(config: &DiskConfig) -> BlkConfig {
     }
 }
 
-/// Works for a guest's disks, in a vCPU's time. Returns when it is to go on; `None`: when there is a reason.
-pub fn work(run: &dyn Run, vcpu: usize, disks: &[Disk]) -> Option<u64> {
+/// Works for a guest's disks, in a vCPU's time, `until` others want the CPU. Returns when it is to go on; `None`: when
+/// there is a reason.
+pub fn work(run: &dyn Run, vcpu: usize, disks: &[Disk], until: u64) -> Option<u64> {
     if disks.is_empty() {
         return None;
     }
     let now_ns = timer::uptime_ns();
-    let next_ns = disks.iter().filter_map(|disk| disk.turn((run, vcpu), now_ns)).min()?;
+    let next_ns = disks.iter().filter_map(|disk| disk.turn((run, vcpu), now_ns, until)).min()?;
     let us = next_ns.saturating_sub(now_ns).max(PAUSE_NS) / 1000;
     Some(cpu::tsc().saturating_add(timer::us_to_ticks(us)))
 }
@@ -109,30 +110,32 @@ pub fn close(disks: &[Disk]) {
         succession::resume_all();
         let mut socket = disk.stream.socket.lock();
         socket.stream().reset();
-        let _ = disk.stream.send(&mut socket);
+        let _ = disk.stream.send(&mut socket, u64::MAX);
     }
 }
 
 impl Disk {
-    fn turn(&self, (run, vcpu): (&dyn Run, usize), now_ns: u64) -> Option<u64> {
+    fn turn(&self, (run, vcpu): (&dyn Run, usize), now_ns: u64, until: u64) -> Option<u64> {
         // Another vCPU of this guest works: what it may have overlooked is there after it.
         let Some(mut turns) = self.turns.try_lock() else { return Some(now_ns) };
         succession::resume_all();
         self.stream.begin_turn();
         let mut socket = self.stream.socket.lock();
         let (mut next_ns, mut news) = (None, None);
+        let mut bounded = Bounded::new(&mut socket, || cpu::tsc() >= until);
         forwarding::work(run, Kick::But(vcpu), &self.device, &mut |blk, io| {
-            let worked = blk.work(now_ns, &mut *socket, io);
+            let worked = blk.work(now_ns, &mut bounded, io);
             news = blk.take_news();
             *self.stream.figures.lock() = blk.figures();
             next_ns = worked?;
             Ok(())
         });
-        let sent = self.stream.send(&mut socket);
+        let is_over = bounded.has_left_some();
+        let sent = self.stream.send(&mut socket, until);
         drop(socket);
         turns.full = if sent == Sent::Full { turns.full + 1 } else { 0 };
         let again_ns = match sent {
-            Sent::All => None,
+            Sent::All => is_over.then_some(now_ns),
             Sent::More | Sent::Refused => Some(now_ns),
             Sent::Full => Some(now_ns.saturating_add(FULL_PAUSE_NS << turns.full.min(FULL_DOUBLED))),
         };

@@ -62,12 +62,10 @@ pub fn work<D: VirtioDevice>(
 ) -> bool {
     let mut is_faultless = false;
     let (machine, guest) = (run.machine(), run.guest());
-    let mut notify = |vcpu: usize, was_notified: bool| {
-        match kick {
-            _ if was_notified || kick == Kick::But(vcpu) => {}
-            Kick::Behind => percpu::kick_behind(guest.cpu_to_notify(vcpu)),
-            Kick::But(_) | Kick::AtOnce => percpu::kick(guest.cpu_to_notify(vcpu)),
-        }
+    let mut notify = |vcpu: usize, was_notified: bool| match kick {
+        _ if was_notified || kick == Kick::But(vcpu) => {}
+        Kick::Behind => percpu::kick_behind(guest.cpu_to_notify(vcpu)),
+        Kick::But(_) | Kick::AtOnce => percpu::kick(guest.cpu_to_notify(vcpu)),
     };
     machine.with_function(device, &mut notify, |endpoint, outputs| {
         endpoint.work(machine.memory(), outputs, |device, io| act(device, io).map(|()| is_faultless = true));

@@ -82,7 +82,7 @@ impl Instance {
     pub fn send(&self, vcpu: usize, occasion: Occasion, until: u64) -> Next {
         let frames = networks::send(self, vcpu, &self.nics, occasion, until);
         let packets = self.socket.as_ref().and_then(|socket| sockets::send(self, vcpu, socket, until));
-        let requests = disks::work(self, vcpu, &self.disks);
+        let requests = disks::work(self, vcpu, &self.disks, until);
         Next { others: packets.into_iter().chain(requests).min(), ..frames }
     }
 

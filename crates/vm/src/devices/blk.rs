@@ -26,6 +26,7 @@
 //! | `state` | its state in the hand-over |
 //! | `socket` | 5.10: the stream to a server in another guest |
 
+mod bounded;
 mod config;
 mod device;
 mod limits;
@@ -38,6 +39,7 @@ mod transfer;
 pub use ::virtio::{Chain, Fault};
 pub use nbd::{Export, Figures, News, Problem, Status, Stream, Transfers};
 
+pub use bounded::Bounded;
 pub use device::{Blk, BlkConfig};
 pub use limits::Limits;
 pub use socket::Socket;

@@ -173,7 +173,13 @@ fn forward(own: Own<'_>, lan: Option<&Topology>, frame: &Frame, chain: &Chain) -
 
 /// The device at a port receives a frame. Its guest learns of it at once; where that would take the CPU from the sender,
 /// when that has had its slice.
-fn receive(to: &Port, from: &GuestRam, frame: &Frame, tag: Option<Tag>, chain: &Chain) -> Result<Received, Undelivered> {
+fn receive(
+    to: &Port,
+    from: &GuestRam,
+    frame: &Frame,
+    tag: Option<Tag>,
+    chain: &Chain,
+) -> Result<Received, Undelivered> {
     let plugged = to.plugged.lock();
     let Some(plugged) = &*plugged else { return Err(Undelivered::Dropped(Reason::Down)) };
     let memory = plugged.run.machine().memory();

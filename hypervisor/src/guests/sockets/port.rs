@@ -119,14 +119,23 @@ pub(super) fn find(cid: u32) -> Option<Arc<Port>> {
 }
 
 /// Works with the device at a port. False if its guest does not run, or its driver has done what it must not.
-pub(super) fn with(port: &Port, mut act: impl FnMut(&mut Vsock, &mut Io<'_>, &GuestRam) -> Result<(), Fault>) -> bool {
+pub(super) fn with(port: &Port, act: impl FnMut(&mut Vsock, &mut Io<'_>, &GuestRam) -> Result<(), Fault>) -> bool {
+    with_by(port, Kick::AtOnce, act)
+}
+
+/// The same; the CPU of its guest is notified so.
+pub(super) fn with_by(
+    port: &Port,
+    kick: Kick,
+    mut act: impl FnMut(&mut Vsock, &mut Io<'_>, &GuestRam) -> Result<(), Fault>,
+) -> bool {
     let plugged = port.plugged.lock();
     plugged.as_ref().is_some_and(|plugged| {
         let memory = plugged.run.machine().memory();
         if port.has_old_streams.load(Ordering::Relaxed) && port.has_old_streams.swap(false, Ordering::Relaxed) {
             let is_gone = |key: &Key| !adopted::has(port.cid, key);
-            work(&*plugged.run, Kick::AtOnce, &plugged.device, &mut |vsock, io| vsock.reset_of_host(&is_gone, io));
+            work(&*plugged.run, kick, &plugged.device, &mut |vsock, io| vsock.reset_of_host(&is_gone, io));
         }
-        work(&*plugged.run, Kick::AtOnce, &plugged.device, &mut |vsock, io| act(vsock, io, memory))
+        work(&*plugged.run, kick, &plugged.device, &mut |vsock, io| act(vsock, io, memory))
     })
 }

@@ -6,8 +6,9 @@ use core::sync::atomic::Ordering;
 use vm::devices::virtio::{Chain, Fault, Io};
 use vm::devices::vsock::{HOST_CID, Header, Packet, Received, Taken, Vsock};
 
-use super::port::{Port, Sender, Socket, find, ports, with};
+use super::port::{Port, Sender, Socket, find, ports, with, with_by};
 use super::{services, streams};
+use crate::arch::percpu::PerCpu;
 use crate::arch::{cpu, timer};
 use crate::guests::forwarding::{Between, Kick, Run, work};
 
@@ -140,6 +141,7 @@ impl Own<'_> {
                 Next::Nothing
             }
             Received::Full => {
+                PerCpu::current().calls.for_way();
                 let now_ns = timer::uptime_ns();
                 if copied > 0 {
                     sender.full_since_ns = None;
@@ -173,7 +175,7 @@ impl Own<'_> {
         let (before, mut received) = (packet.passed(), Received::Part);
         while received == Received::Part && packet.passed() - before < BYTES {
             let mut found = Received::Refused;
-            with(to, |vsock, io, memory| {
+            with_by(to, Kick::Behind, |vsock, io, memory| {
                 let source = Between { from: self.run.machine().memory(), to: memory };
                 found = vsock.receive(packet, (chain, &source), io)?;
                 Ok(())

@@ -19,7 +19,7 @@ use super::streams::{self, Sent};
 use super::{adopted, succession};
 use crate::arch::percpu::{BOOT_CPU, wake};
 use crate::guests::control_keys::role_of;
-use crate::guests::forwarding::Run;
+use crate::guests::forwarding::{Kick, Run};
 use crate::kernel::inherited::{ChannelState, channel_state_of};
 
 /// The streams that clients in one guest may have at once.
@@ -176,7 +176,7 @@ impl Line {
         if stream.phase() == StreamPhase::Closed && stream.is_drained() && !stream.is_free() {
             stream.reset();
         }
-        streams::send(stream)
+        streams::send(stream, Kick::AtOnce, u64::MAX)
     }
 
     /// Lets all that the client sends wait, if nothing is on its way. Returns whether it does.

@@ -17,9 +17,10 @@ use vm::devices::virtio::Chain;
 use vm::devices::vsock::{self, Address, HEADER_BYTES, Outgoing, Packet, Received, StreamPhase};
 use vm::memory::GuestMemory;
 
-use super::port::{find, with};
+use super::port::{find, with_by};
 use crate::arch::cpu;
-use crate::guests::forwarding::Run;
+use crate::arch::percpu::PerCpu;
+use crate::guests::forwarding::{Kick, Run};
 use crate::guests::slots::GUESTS;
 
 /// Packets that one turn sends.
@@ -100,9 +101,9 @@ impl Stream {
         self.has_news.store(false, Ordering::Release);
     }
 
-    /// Sends what the stream has to send.
-    pub fn send(&self, socket: &mut Socket) -> Sent {
-        send(socket.stream())
+    /// Sends what the stream has to send, in a vCPU's time, `until` others want the CPU.
+    pub fn send(&self, socket: &mut Socket, until: u64) -> Sent {
+        send(socket.stream(), Kick::Behind, until)
     }
 
     /// Returns whether nothing is on its way, or the connection is none that could go on.
@@ -136,14 +137,17 @@ pub(super) fn receive(run: &dyn Run, packet: &Packet, chain: &Chain) -> Received
     received
 }
 
-/// Sends what a stream has to send.
-pub(super) fn send(stream: &mut vsock::Stream) -> Sent {
-    for _ in 0..PACKETS {
+/// Sends what a stream has to send, `until` others want the CPU. The CPU of the server's guest is notified so.
+pub(super) fn send(stream: &mut vsock::Stream, kick: Kick, until: u64) -> Sent {
+    for packet in 0..PACKETS {
+        if packet > 0 && cpu::tsc() >= until {
+            break;
+        }
         let cid = stream.peer().cid;
         let Some(Outgoing { header, data }) = stream.next() else { return Sent::All };
         let (mut packet, mut received) = (Packet::of_host(header), Received::Refused);
         if let Some(port) = find(cid) {
-            with(&port, |vsock, io, _| {
+            with_by(&port, kick, |vsock, io, _| {
                 received = vsock.receive_of_host(&mut packet, data, io)?;
                 Ok(())
             });
@@ -154,6 +158,7 @@ pub(super) fn send(stream: &mut vsock::Stream) -> Sent {
                 if packet.passed() > 0 {
                     stream.note_sent(&header, packet.passed());
                 }
+                PerCpu::current().calls.for_way();
                 return Sent::Full;
             }
             Received::Refused | Received::Sender(_) => {

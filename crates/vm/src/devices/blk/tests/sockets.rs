@@ -2,9 +2,9 @@
 //! The stream to a server in another guest.
 
 use nbd::{Status, Stream as _};
-use vsock::{Address, Operation, Progress};
+use vsock::{Address, HOST_CID, Header, Operation, Progress};
 
-use super::super::Socket;
+use super::super::{Bounded, Socket};
 
 const SERVER: Address = Address { cid: 5, port: 10_809 };
 
@@ -55,4 +55,22 @@ fn a_connection_of_another_stream_does_not_go_on() {
         assert!(!socket.resume(&Progress { peer, own_port, ..progress }), "{peer:?} {number} {own_port}");
         assert_eq!(socket.status(), Status::Closed);
     }
+}
+
+#[test]
+fn of_a_turn_that_is_over_something_has_come_and_the_rest_comes_in_the_next() {
+    let progress = Progress { peer: SERVER, own_port: 3, delivered: 0, room_until: 4096, consumed: 0 };
+    let mut socket = Socket::new(SERVER, 3, 256, 0);
+    assert!(socket.resume(&progress));
+    let (destination, operation) = (Address { cid: HOST_CID, port: 3 }, Some(Operation::Data));
+    let data = Header { source: SERVER, destination, bytes: 8, operation, flags: 0, buffer_bytes: 4096, consumed: 0 };
+    socket.stream().accept(&data).expect("a place");
+    socket.stream().note_received(8);
+    let mut piece = [0; 3];
+    let mut turn = Bounded::new(&mut socket, || true);
+    assert_eq!((turn.receive(&mut piece), turn.has_left_some()), (3, false));
+    assert_eq!((turn.receive(&mut piece), turn.receive(&mut piece), turn.has_left_some()), (0, 0, true));
+    let mut turn = Bounded::new(&mut socket, || false);
+    assert_eq!([3, 2, 0].map(|_| turn.receive(&mut piece)), [3, 2, 0]);
+    assert!(!turn.has_left_some());
 }
