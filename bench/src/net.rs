@@ -50,6 +50,10 @@ pub(super) const DRIVERS: &[&str] = &["virtio_pci", "virtio_net"];
 /// Bytes that the TCP connection's figures are for: the largest frame.
 const LARGEST: f64 = 65536.0;
 fn run(context: &Context, report: &mut Report<'_>) -> Result<()> {
+    if std::env::var("HACK").is_ok_and(|v| v == "3") {
+        println!("{:?}", window::measure(context, Traffic::Packets, Ticks::Instructions)?);
+        return Ok(());
+    }
     let packets = measure_all(context, Traffic::Packets)?;
     let per_frame = |value: fn(&Counts) -> f64| packets.iter().map(|counts| value(counts) / counts.frames).collect();
     let figure = |metric, unit, values: Vec<f64>| Figure::measured("64 bytes", metric, unit, values);

@@ -121,7 +121,6 @@ fn pass(network: &Network, drivers: &mut [Driver], guest: usize, now_ns: u64, is
     if is_reset {
         drivers[guest].write(20, AccessSize::Byte, 0);
     }
-    with(&mut drivers[guest], Net::give_back);
     with(&mut drivers[guest], |net, io| net.end_sending(true, io));
 }
 

@@ -64,10 +64,12 @@ pub fn send(run: &dyn Run, vcpu: usize, nics: &[Nic], occasion: Occasion, until:
 fn send_by(own: Own<'_>, occasion: Occasion, until: u64) -> Turn {
     // Another vCPU of this guest forwards: what it may have overlooked is there after it.
     let Some(mut sender) = own.nic.port.sender.try_lock() else { return soon() };
-    let mut is_faultless = own.begin();
-    let (mut frames, mut bytes, dense) = (0, 0, timer::us_to_ticks(DENSE_US));
-    let mut makes_way = false;
-    while is_faultless {
+    if !own.begin() {
+        return Turn::Done;
+    }
+    let (mut frames, mut bytes, mut makes_way) = (0, 0, false);
+    let dense = timer::us_to_ticks(DENSE_US);
+    loop {
         if let Err(at_ns) = check_rate(&mut sender) {
             own.end(false);
             return Turn::At(at(at_ns));
@@ -91,7 +93,6 @@ fn send_by(own: Own<'_>, occasion: Occasion, until: u64) -> Turn {
             Some(Taken::Dropped(reason)) => {
                 own.nic.port.counters.count_drop(reason);
                 frames += 1;
-                is_faultless = own.give_back();
             }
             Some(Taken::Frame(frame)) => {
                 if let Some(bucket) = bucket {
@@ -105,11 +106,9 @@ fn send_by(own: Own<'_>, occasion: Occasion, until: u64) -> Turn {
                     }
                     Err(fault) => own.fail(fault),
                 }
-                is_faultless = own.give_back();
             }
         }
     }
-    Turn::Done
 }
 
 /// The cost of forwarding a frame.
@@ -208,10 +207,6 @@ impl Own<'_> {
         let mut taken = None;
         self.with(&mut |net, io| net.take(chain, io).map(|found| taken = Some(found)));
         taken
-    }
-
-    fn give_back(self) -> bool {
-        self.with(&mut |net, io| net.give_back(io))
     }
 
     fn fail(self, fault: Fault) {

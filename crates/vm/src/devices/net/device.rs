@@ -13,7 +13,7 @@ use crate::devices::virtio::{Io, VirtioDevice};
 /// The queue of buffers for frames that the driver receives, and that of frames that it sends (section 5.1.2).
 pub(super) const RECEIVE: u16 = 0;
 pub(super) const TRANSMIT: u16 = 1;
-pub(super) const QUEUE_SIZE: u16 = 256;
+const QUEUE_SIZE: u16 = 256;
 /// The configuration (section 5.1.4): MAC address, status, pairs of queues, MTU.
 const CONFIG_BYTES: usize = 12;
 const LINK_UP: u16 = 1;
@@ -23,7 +23,7 @@ const LINK_UP: u16 = 1;
 pub struct Net {
     mac: Mac,
     mtu: u16,
-    /// The chain of a frame that is taken and not given back. It is `None` while no CPU works with the device.
+    /// The chain of a frame that is taken and not given back. It is `None` while no CPU forwards.
     pub(super) sending: Option<u16>,
     /// The buffers that a frame is being received in.
     pub(super) buffers: Box<Chain>,
@@ -43,22 +43,19 @@ impl Net {
         io.disable_notifications(TRANSMIT)
     }
 
-    /// Shows the driver the frames that were [given back](Self::give_back). With `asks_again` it is to notify the
+    /// Gives all frames back that were taken. With `asks_again` it is to notify the
     /// device of the next one; true if there is one already.
     ///
     /// # Errors
     /// The driver's [`Fault`].
     pub fn end_sending(&mut self, asks_again: bool, io: &mut Io<'_>) -> Result<bool, Fault> {
+        self.give_back(io)?;
         io.publish(TRANSMIT)?;
         if asks_again { io.enable_notifications(TRANSMIT) } else { Ok(false) }
     }
 
-    /// The frame that was taken is sent. Unless its driver has reset the device since: then there is nothing to give
-    /// back.
-    ///
-    /// # Errors
-    /// The driver's [`Fault`].
-    pub fn give_back(&mut self, io: &mut Io<'_>) -> Result<(), Fault> {
+    /// The frame that was taken is sent. If its driver has reset the device since, there is nothing to give back.
+    pub(super) fn give_back(&mut self, io: &mut Io<'_>) -> Result<(), Fault> {
         match self.sending.take() {
             Some(head) => io.complete(TRANSMIT, head, 0),
             None => Ok(()),

@@ -52,19 +52,21 @@ impl Frame {
 pub enum Taken {
     /// Nothing.
     Nothing,
-    /// A frame. It is given back once it is sent.
+    /// A frame.
     Frame(Frame),
-    /// A frame that cannot be sent, for this reason. It is given back, too.
+    /// A frame that cannot be sent, for this reason.
     Dropped(Reason),
 }
 
 impl Net {
-    /// Takes the next frame that the driver sends, with the memory that it is in.
+    /// Takes the next frame that the driver sends, with the memory that it is in. The one before it is sent: it is given
+    /// back.
     ///
     /// # Errors
     /// The driver's [`Fault`].
     pub fn take(&mut self, chain: &mut Chain, io: &mut Io<'_>) -> Result<Taken, Fault> {
-        if self.sending.is_some() || !io.take(TRANSMIT, chain)? {
+        self.give_back(io)?;
+        if !io.take(TRANSMIT, chain)? {
             return Ok(Taken::Nothing);
         }
         self.sending = Some(chain.head());

@@ -4,7 +4,7 @@
 use ::virtio::{Chain, Fault};
 use switch::{HEADER_BYTES, Reason, Tag};
 
-use super::device::{Net, QUEUE_SIZE, RECEIVE};
+use super::device::{Net, RECEIVE};
 use super::frame::Frame;
 use super::offload::{self, Checksum, Offload};
 use super::sink::{Sink, Stuck};
@@ -62,7 +62,7 @@ impl Net {
             }
         };
         match finished {
-            Ok(bytes) => Ok(Ok(Received { bytes, is_short: io.waiting(RECEIVE)? < QUEUE_SIZE / 4 })),
+            Ok(bytes) => Ok(Ok(Received { bytes, is_short: io.is_short(RECEIVE)? })),
             Err(Stuck::Full) => Ok(Err(Undelivered::Dropped(Reason::Full))),
             Err(Stuck::Sender(outside)) => Ok(Err(Undelivered::Sender(outside.into()))),
             Err(Stuck::Receiver(fault)) => Err(fault),
@@ -89,6 +89,10 @@ fn write(
     };
     sink.write_header(&offload.bytes(begin as i32 - behind as i32))?;
     let mut reader = Place::at(chain.readable(), offload::BYTES);
+    if tag.is_empty() && behind == ADDRESSES_BYTES && filled.is_none() {
+        sink.copy(&mut reader, frame.bytes, source)?;
+        return Ok(frame.bytes);
+    }
     sink.copy(&mut reader, ADDRESSES_BYTES, source)?;
     sink.write(tag)?;
     reader.pass(behind - ADDRESSES_BYTES);

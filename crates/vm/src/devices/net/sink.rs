@@ -67,6 +67,13 @@ impl<'a, 'i> Sink<'a, 'i> {
 
     /// Writes the header that comes before the frame.
     pub fn write_header(&mut self, header: &[u8; BYTES]) -> Result<(), Stuck> {
+        let (address, most) = self.place(BYTES)?;
+        if most == BYTES {
+            ::virtio::Memory::write(self.io.memory, address, header)?;
+            self.advance(BYTES);
+            self.count_at = [BUFFERS_AT, BUFFERS_AT + 1].map(|at| address + at as u64);
+            return Ok(());
+        }
         self.write(&header[..BUFFERS_AT])?;
         for (index, byte) in header[BUFFERS_AT..].iter().enumerate() {
             self.count_at[index] = self.place(1)?.0;

@@ -54,7 +54,6 @@ fn pass(from: &mut Driver, to: &mut Driver, tag: Option<Tag>) -> Option<Result<u
         found = Some(net.receive(&frame, tag, (&chain, &source), io)?);
         Ok(())
     });
-    with(from, Net::give_back);
     with(from, |net, io| net.end_sending(true, io));
     found.map(|found| found.map(|received| received.bytes))
 }
@@ -251,7 +250,6 @@ fn headers_and_frames_that_make_no_sense_are_dropped_and_given_back() {
         let mut from = driver(features);
         from.add(TRANSMIT, bytes, 0);
         let (_, taken) = take(&mut from);
-        with(&mut from, Net::give_back);
         with(&mut from, |net, io| net.end_sending(true, io));
         assert!(from.collect(TRANSMIT).is_some());
         taken
@@ -288,14 +286,45 @@ fn a_frame_longer_than_any_is_dropped() {
 }
 
 #[test]
+fn a_frame_is_given_back_with_the_next_one_and_all_are_at_the_end() {
+    let mut from = driver(ALL);
+    (0..3).for_each(|_| _ = from.add(TRANSMIT, &sent(&PLAIN, &frame(100, None)), 0));
+    for _ in 0..3 {
+        assert!(matches!(take(&mut from).1, Some(Taken::Frame(_))));
+        assert!(from.collect(TRANSMIT).is_none(), "it is not published");
+    }
+    assert_eq!(with(&mut from, |net, io| net.end_sending(true, io)), Some(false));
+    (0..3).for_each(|_| assert!(from.collect(TRANSMIT).is_some()));
+    assert!(from.collect(TRANSMIT).is_none());
+}
+
+#[test]
+fn a_receiver_with_less_than_a_quarter_of_its_buffers_left_is_short_of_them() {
+    let (mut from, mut to) = (driver(ALL), driver(ALL));
+    (0..4).for_each(|_| _ = to.add(RECEIVE, &[], 1536));
+    for left in [3, 2, 1] {
+        from.add(TRANSMIT, &sent(&PLAIN, &frame(100, None)), 0);
+        let (chain, taken) = take(&mut from);
+        let Some(Taken::Frame(frame)) = taken else { panic!("{taken:?}") };
+        let source = Between { from: &from.world.memory, to: &to.world.memory };
+        let mut found = None;
+        to.endpoint.work(&to.world.memory, &mut to.world.outputs, |net, io| {
+            found = Some(net.receive(&frame, None, (&chain, &source), io)?);
+            Ok(())
+        });
+        assert_eq!(found, Some(Ok(Received { bytes: 114, is_short: left < 2 })), "{left} left");
+        with(&mut from, |net, io| net.end_sending(true, io));
+    }
+}
+
+#[test]
 fn a_reset_while_a_frame_is_sent_gives_nothing_back() {
     let mut from = driver(ALL);
     from.add(TRANSMIT, &sent(&PLAIN, &frame(100, None)), 0);
     assert!(matches!(take(&mut from).1, Some(Taken::Frame(_))));
     from.start(ALL);
     from.add(TRANSMIT, &sent(&PLAIN, &frame(100, None)), 0);
-    with(&mut from, Net::give_back).expect("no fault");
-    with(&mut from, |net, io| net.end_sending(true, io));
+    with(&mut from, |net, io| net.end_sending(true, io)).expect("no fault");
     assert!(from.collect(TRANSMIT).is_none());
     assert!(matches!(take(&mut from).1, Some(Taken::Frame(_))));
 }

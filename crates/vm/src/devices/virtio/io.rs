@@ -38,13 +38,13 @@ impl Io<'_> {
         self.transport.queue(queue).map_or(Ok(false), |queue| queue.take(memory, chain))
     }
 
-    /// Returns how many chains the driver has made available that are not taken.
+    /// Returns whether less than a quarter of a queue's descriptors begin chains that are available and not taken.
     ///
     /// # Errors
     /// As [`take`](Self::take).
-    pub fn waiting(&mut self, queue: u16) -> Result<u16, Fault> {
+    pub fn is_short(&mut self, queue: u16) -> Result<bool, Fault> {
         let memory = self.memory;
-        self.transport.queue(queue).map_or(Ok(0), |queue| queue.waiting(memory))
+        self.transport.queue(queue).map_or(Ok(true), |queue| Ok(queue.waiting(memory)? < queue.size() / 4))
     }
 
     /// Follows a chain again that was taken and is not completed; false if the queue is not enabled any more.
