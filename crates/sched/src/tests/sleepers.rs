@@ -106,11 +106,26 @@ fn it_has_the_cpu_as_soon_as_the_running_one_waits_or_makes_way() {
     assert_eq!(cpu.pick(), Some(Choice { slot: SLEEPER, slice_end: None }));
 
     let mut cpu = with_a_receiver();
+    cpu.now += 1000;
     cpu.queue.make_way(cpu.now());
     assert_eq!(cpu.pick().unwrap().slot, SLEEPER);
-    // The one that made way has run far more: it is not due.
+    // The one that made way has run more: it waits for its turn.
     cpu.queue.make_way(cpu.now());
     assert_eq!(cpu.pick().unwrap().slot, SLEEPER);
+}
+
+#[test]
+fn a_sleeper_that_wakes_goes_before_one_that_the_running_one_has_something_for() {
+    let mut cpu = Cpu::<3>::with_weights(&[100, 100, 100]);
+    cpu.run_until(60 * MS, 0);
+    (0..2).for_each(|slot| cpu.queue.block(slot, cpu.now()));
+    let until = cpu.now + 1000 * MS;
+    cpu.run_until(until, 0);
+    let _ = cpu.queue.wake_behind(0, cpu.now());
+    assert_eq!(cpu.pick().unwrap().slot, 2);
+    cpu.now += MS;
+    let _ = cpu.wake(1);
+    assert_eq!(cpu.pick().unwrap().slot, 1);
 }
 
 #[test]
