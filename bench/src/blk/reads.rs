@@ -4,7 +4,8 @@
 //! same.
 
 use anyhow::{Context as _, Result, bail};
-use lab::What;
+use baton::config::Iommu;
+use lab::{Accelerator, What};
 
 use super::machine::{self, CID, WEB};
 use crate::Context;
@@ -36,7 +37,9 @@ pub(super) fn own(context: &Context) -> Result<f64> {
         guest.cmdline = STORAGE_OPTIONS.to_owned();
         guest.functions.clear();
     }
-    let setup = HostSetup { devices: Vec::new(), iommu: baton::config::Iommu::None, ..setup };
+    // In one thread, as the machine with KVM.
+    let accelerator = Accelerator::TcgSingle;
+    let setup = HostSetup { devices: Vec::new(), iommu: Iommu::None, accelerator, ..setup };
     let (mut host, mut console) = (setup.start(context)?, String::new());
     let lines = host.wait(context.timeout, "the guest's reads", |what| {
         let What::Console { name, bytes } = what else { return None };
