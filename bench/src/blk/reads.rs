@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads of 4 KiB at random places of a disk, 32 at a time, by a guest whose disk nbdkit serves from memory: with Baton
-//! in another guest; with KVM in another guest as well, or in the host itself. All share one CPU, and the guests are the
-//! same.
+//! in another guest; with KVM in another guest as well, or in the host itself. All share one CPU, and the guests are
+//! the same.
 
 use anyhow::{Context as _, Result, bail};
 use baton::config::Iommu;

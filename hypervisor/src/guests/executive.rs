@@ -180,8 +180,8 @@ impl Executive {
         alarms.chain(console::next_poll()).chain(self.storm.next_alarm()).chain(self.machine_checks.next_alarm()).min()
     }
 
-    /// Wakes those that may go on: the vCPU to run is chosen right after this. `is_behind`: it keeps the CPU before those
-    /// that it has something for.
+    /// Wakes those that may go on: the vCPU to run is chosen right after this. `is_behind`: the running one keeps the
+    /// CPU before those that it has something for.
     fn wake_sleepers(&mut self, now: u64, is_behind: bool) {
         if !is_behind && self.me.calls.take_waits_behind() {
             self.queue.make_way(Ticks(now));

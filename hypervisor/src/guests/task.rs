@@ -69,7 +69,7 @@ pub enum Pause {
     Rest,
 }
 
-/// What may end the wait of a vCPU for an interrupt.
+/// The end of a vCPU's wait for an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WokenBy {
     /// Its timer, or the end of its rest.
@@ -144,7 +144,7 @@ impl Task {
         self.watched.rests_until().or_else(awake)
     }
 
-    /// Returns what may end its wait for an interrupt.
+    /// Returns what may end its wait for an interrupt, if anything does.
     pub fn wakes_by(&mut self, now: u64) -> Option<WokenBy> {
         if let Some(until) = self.watched.rests_until() {
             return (now >= until).then(|| {

@@ -58,7 +58,7 @@ impl<const N: usize> RunQueue<N> {
         virtual_time.saturating_add(entity.virtual_span(margin)) < *runner
     }
 
-    /// It waits for its turn: somebody has to give the CPU an end of the slice, or the CPU idles.
+    /// It waits for its turn: the slice of the running one has an end, or gets one with the next choice.
     fn await_turn(&self) -> Wakeup {
         if self.running.is_none() || self.slice_end.is_none() { Wakeup::PickNow } else { Wakeup::Waits }
     }

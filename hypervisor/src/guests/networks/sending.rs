@@ -170,8 +170,8 @@ fn forward(own: Own<'_>, lan: Option<&Topology>, frame: &Frame, chain: &Chain) -
     Ok(copies)
 }
 
-/// The device at a port receives a frame. Its guest learns of it at once; where that would take the CPU from the sender,
-/// when that has had its slice.
+/// The device at a port receives a frame. Its guest learns of it at once; where that would take the CPU from the
+/// sender, when that has had its slice.
 fn receive(
     to: &Port,
     from: &GuestRam,

@@ -40,8 +40,8 @@ enum Next {
     Nothing,
 }
 
-/// Forwards packets that a vCPU's guest has sent, `until` others want the CPU. Returns when it is to go on; `None`: when
-/// the guest notifies the device again.
+/// Forwards packets that a vCPU's guest has sent, `until` others want the CPU. Returns when it is to go on; `None`:
+/// when the guest notifies the device again.
 #[inline(never)]
 pub fn send(run: &dyn Run, vcpu: usize, socket: &Socket, until: u64) -> Option<u64> {
     let own = Own { run, vcpu, socket };

@@ -59,8 +59,8 @@ pub enum Taken {
 }
 
 impl Net {
-    /// Takes the next frame that the driver sends, with the memory that it is in. The one before it is sent: it is given
-    /// back.
+    /// Takes the next frame that the driver sends, with the memory that it is in. The one before it is sent: it is
+    /// given back.
     ///
     /// # Errors
     /// The driver's [`Fault`].
