@@ -125,8 +125,10 @@ pub struct Guest {
     pub cmdline: String,
     /// The number of its vCPUs.
     pub vcpus: u32,
-    /// Its memory.
+    /// Its memory; with `memory_max` the part that it has in any case.
     pub memory: Size,
+    /// Its memory as it sees it, which it gets when it touches it (`memory_max`); `None`: all of it is there at once.
+    pub memory_max: Option<Size>,
     /// True if it has the debug-exit port.
     pub debug_exit: bool,
     /// Its share where several vCPUs run on one CPU.
@@ -171,6 +173,7 @@ impl Guest {
             cmdline: String::new(),
             vcpus: 1,
             memory,
+            memory_max: None,
             debug_exit: false,
             weight: check::USUAL_WEIGHT,
             on_panic: OnPanic::default(),

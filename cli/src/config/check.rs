@@ -113,6 +113,7 @@ fn guest(folder: &Path, mut section: Section<'_, '_>, taken: &mut Taken) -> Opti
     let modules = modules(folder, &mut section);
     let boot = check_boot::boot(folder, &mut section);
     let memory = section.required("memory", memory);
+    let memory_max = memory_max(&mut section, memory.as_ref().map(|(memory, _)| *memory));
     let cmdline = section.optional("cmdline", guest_cmdline).unwrap_or_default();
     let autostart = section.optional("autostart", flag).unwrap_or(true);
     let nics = section.tables("nic");
@@ -137,6 +138,7 @@ fn guest(folder: &Path, mut section: Section<'_, '_>, taken: &mut Taken) -> Opti
         disks: Vec::new(),
         is_paravirtual: section.optional("paravirtual", flag).unwrap_or(false),
         autostart,
+        memory_max,
         memory: memory.as_ref().map_or(USUAL_MEMORY, |(memory, _)| *memory),
         name: name.map(|(name, _)| name).unwrap_or_default(),
         kernel: kernel.unwrap_or_default(),
@@ -218,6 +220,17 @@ fn memory(value: &DeValue<'_>) -> Result<Size, String> {
         return Err(format!("= {written:?} is not possible; write whole MiB, from 1MiB to 128TiB"));
     }
     Ok(size)
+}
+
+/// Checks the memory that a guest sees beyond what it has in any case.
+fn memory_max(section: &mut Section<'_, '_>, assured: Option<Size>) -> Option<Size> {
+    let (most, at) = section.placed("memory_max", memory)?;
+    let is_whole = |size: Size| size.bytes.is_multiple_of(limits::BLOCK_BYTES);
+    if assured.is_some_and(|assured| most.bytes < assured.bytes || !is_whole(assured)) || !is_whole(most) {
+        let message = "memory_max is not possible; write it and memory in whole 2 MiB, and it not below memory";
+        section.complain(Some(at), message);
+    }
+    Some(most)
 }
 
 /// Returns a file that can be read; the reason why one cannot is noted.

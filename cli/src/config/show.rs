@@ -80,7 +80,10 @@ fn guest(text: &mut Text, guest: &GuestConfig, manifest: &Manifest) {
         text.key("modules", list(guest.modules.iter().map(|name| quoted(name))));
     }
     text.unusual("cmdline", guest.cmdline.as_str(), "", quoted);
-    text.key("memory", size(guest.memory_bytes));
+    text.key("memory", size(guest.assured_bytes.unwrap_or(guest.memory_bytes)));
+    if guest.assured_bytes.is_some() {
+        text.key("memory_max", size(guest.memory_bytes));
+    }
     text.key("vcpus", guest.vcpus);
     text.unusual("weight", guest.weight, USUAL_WEIGHT, |weight| weight.to_string());
     text.unusual("on_panic", guest.on_panic, OnPanic::default(), |action| quoted(action.word()));

@@ -22,7 +22,8 @@ pub struct Settings {
     pub autostart: Option<bool>,
     /// [`GuestConfig::vcpus`]; while the guest does not run.
     pub vcpus: Option<u32>,
-    /// [`GuestConfig::memory_bytes`]; while the guest does not run.
+    /// [`GuestConfig::memory_bytes`], or [`GuestConfig::assured_bytes`] of a guest with memory on demand; while the guest
+    /// does not run.
     pub memory_bytes: Option<u64>,
 }
 
@@ -78,7 +79,10 @@ impl Settings {
         config.on_panic = on_panic.unwrap_or(to.on_panic);
         config.autostart = autostart.unwrap_or(to.autostart);
         config.vcpus = vcpus.unwrap_or(to.vcpus);
-        config.memory_bytes = memory_bytes.unwrap_or(to.memory_bytes);
+        match to.assured_bytes {
+            Some(assured_bytes) => config.assured_bytes = Some(memory_bytes.unwrap_or(assured_bytes)),
+            None => config.memory_bytes = memory_bytes.unwrap_or(to.memory_bytes),
+        }
         let bad = |reason| Refused::Problem(Problem::BadGuest { guest: config.name.clone(), reason });
         check::guest(&config).map_err(bad)?;
         Ok(config)

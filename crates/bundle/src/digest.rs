@@ -26,6 +26,7 @@ impl GuestConfig {
         digest.add("smbios", &self.smbios);
         digest.add("disks", &self.disks);
         digest.add("paravirtual", &self.is_paravirtual);
+        digest.add("assured", &self.assured_bytes);
         digest.value()
     }
 }

@@ -71,6 +71,8 @@ pub const DISK_TIMEOUTS_S: core::ops::RangeInclusive<u32> = 1..=3600;
 pub const PMU_EVENTS: usize = 16;
 /// Memory of a guest is a multiple of this many bytes.
 pub const MEMORY_GRANULE_BYTES: u64 = 1 << 20;
+/// Memory on demand is a multiple of this many bytes.
+pub const BLOCK_BYTES: u64 = 2 << 20;
 /// The least memory of a guest in bytes.
 pub const MEMORY_LEAST_BYTES: u64 = 1 << 20;
 /// The most memory of a guest in bytes: what 48 bits address, halved for device holes.

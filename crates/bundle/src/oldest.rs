@@ -123,6 +123,7 @@ impl From<OldGuest> for GuestConfig {
             smbios: SmbiosConfig::default(),
             disks: Vec::new(),
             is_paravirtual: false,
+            assured_bytes: None,
         }
     }
 }

@@ -43,6 +43,7 @@ fn debian() -> GuestConfig {
         smbios: SmbiosConfig::default(),
         disks: vec![],
         is_paravirtual: false,
+        assured_bytes: None,
     }
 }
 

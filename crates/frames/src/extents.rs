@@ -37,6 +37,11 @@ impl<'m> Extents<'m> {
         self.slots.get(..self.count).unwrap_or_default()
     }
 
+    /// Returns how many ranges there are.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = PhysRange> + Clone + '_ {
         self.all().iter().copied()
     }

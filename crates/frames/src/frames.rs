@@ -11,12 +11,12 @@ use crate::records::Records;
 /// Memory below this is used last: CPUs start there.
 pub(crate) const LOW_MEMORY_END: PhysAddr = PhysAddr(MIB);
 
-/// Greatest number of extents of free memory.
+/// Greatest number of extents of free memory, and of memory that guests own.
 pub const MAXIMUM_EXTENTS: usize = 512;
 /// Greatest number of extents of each of the smaller sets.
 pub(crate) const FEW_EXTENTS: usize = 128;
-const LARGE_SETS: usize = 2;
-const SMALL_SETS: usize = 7;
+const LARGE_SETS: usize = 3;
+const SMALL_SETS: usize = 6;
 
 /// The slots that a ledger is kept in, for any size of memory.
 pub const LEDGER_SLOTS: usize = LARGE_SETS * MAXIMUM_EXTENTS + SMALL_SETS * FEW_EXTENTS;
@@ -89,7 +89,7 @@ impl<'m> Frames<'m> {
             huge_free: part(FEW_EXTENTS),
             clean: part(FEW_EXTENTS),
             tainted: part(FEW_EXTENTS),
-            guests: part(FEW_EXTENTS),
+            guests: part(MAXIMUM_EXTENTS),
             retired: part(FEW_EXTENTS),
             scrubbing: part(FEW_EXTENTS),
             slot_bytes: LEDGER_BYTES,

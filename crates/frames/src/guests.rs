@@ -6,7 +6,7 @@ use units::{GIB, PageSize, PhysAddr, PhysRange};
 
 use crate::error::{FreeError, OutOfMemory, TooManyExtents};
 use crate::extents::Extents;
-use crate::frames::{Frames, LOW_MEMORY_END};
+use crate::frames::{Frames, LOW_MEMORY_END, MAXIMUM_EXTENTS};
 use crate::nodes::Node;
 use crate::place::{Place, places};
 use crate::range::FrameRange;
@@ -158,6 +158,11 @@ impl<'m> Frames<'m> {
     /// Returns how many bytes without an owner guests may have.
     pub fn free_for_guests_bytes(&self) -> u64 {
         self.free_bytes() - self.scarce_bytes().min(self.host_bytes)
+    }
+
+    /// Returns whether guests may leave memory in small parts: half of the extents remain for memory that is taken.
+    pub fn may_be_parted(&self) -> bool {
+        self.free.count().max(self.guests.count()) < MAXIMUM_EXTENTS / 2
     }
 
     /// Returns the best place for a guest in a set, from this address on, after those that were refused.

@@ -101,6 +101,7 @@ pub const STRUCTURES: &[Structure] = &[
     structure::<state::DiskStreams>(Part::Block(BlockKind::DiskStreams)),
     structure::<state::DiskStream>(Part::Piece),
     structure::<state::Saved>(Part::Block(BlockKind::Saved)),
+    structure::<state::OnDemand>(Part::Block(BlockKind::OnDemand)),
 ];
 
 /// The format of one kind of device. It is apart from the versions of the record: a new device adds its own and changes
@@ -162,6 +163,15 @@ pub const DEVICES: &[DeviceFormat] = &[
             structure::<state::Blk>(Part::Piece),
             structure::<state::BlkRequest>(Part::Piece),
             structure::<state::BlkWrite>(Part::Piece),
+        ],
+    ),
+    device(
+        DeviceKind::VirtioBalloon,
+        &[
+            structure::<state::PciFunction>(Part::Piece),
+            structure::<state::Virtio>(Part::Piece),
+            structure::<state::VirtioQueue>(Part::Piece),
+            structure::<state::Balloon>(Part::Piece),
         ],
     ),
     device(DeviceKind::PowerButton, &[structure::<state::PowerButton>(Part::Piece)]),

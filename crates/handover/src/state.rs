@@ -8,6 +8,7 @@
 //! | [`Devices`] | one for each guest that runs | when all its vCPUs have stopped | [`DeviceBlock`]s |
 //! | [`Console`] | one for each guest | likewise | the bytes that wait |
 //! | [`Functions`] | one for each guest that has physical functions | before the guests stop | [`AssignedFunction`]s |
+//! | [`OnDemand`] | one for each guest with memory on demand | before the guests stop | where its blocks are |
 //! | [`Late`] | one | last of all | nothing |
 //! | [`ControlStreams`] | one where guests may control the host | last of all | [`ControlStream`]s |
 //! | [`DiskStreams`] | one where guests have disks | last of all | [`DiskStream`]s |
@@ -78,6 +79,8 @@ numbered! {
         DiskStreams = 8 since 4,
         /// [`Saved`].
         Saved = 9 since 4,
+        /// [`OnDemand`].
+        OnDemand = 10 since 4,
     }
 }
 
@@ -97,4 +100,4 @@ macro_rules! blocks {
     )*};
 }
 
-blocks! { Policy, Vcpu, Devices, Console, Late, Functions, ControlStreams, DiskStreams, Saved, }
+blocks! { Policy, Vcpu, Devices, Console, Late, Functions, ControlStreams, DiskStreams, Saved, OnDemand, }

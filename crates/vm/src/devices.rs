@@ -8,6 +8,7 @@
 
 use core::fmt;
 
+pub mod balloon;
 pub mod blk;
 pub mod bus;
 pub mod cmos;

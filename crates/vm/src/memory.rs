@@ -42,6 +42,12 @@ pub trait GuestMemory {
     /// tables: an aligned doubleword or quadword.
     fn compare_exchange(&self, gpa: Gpa, size: AccessSize, old: u64, new: u64) -> Result<bool, OutOfRange>;
 
+    /// Returns whether an address is memory that the guest gets when it touches it.
+    fn is_on_demand(&self, gpa: Gpa) -> bool {
+        let _ = gpa;
+        false
+    }
+
     /// Bytes of guest memory in all (holes not counted).
     fn size_bytes(&self) -> u64;
 }

@@ -41,9 +41,9 @@ impl<F: Format> GuestTables<F> {
         let root = tables.root();
         let walked = WalkedTables { tables: Some(tables), retired: Vec::new() };
         let this = Self { root, walked: Mutex::new(walked), changes: AtomicU64::new(0) };
-        for slot in memory.slots() {
-            let range = PhysRange::from_start(PhysAddr(slot.physical), slot.bytes).ok_or(OutOfMemory)?;
-            this.show(slot.gpa, range, Flags::empty()).map_err(|_| OutOfMemory)?;
+        for piece in memory.pieces() {
+            let range = PhysRange::from_start(PhysAddr(piece.physical), piece.bytes).ok_or(OutOfMemory)?;
+            this.show(piece.gpa, range, Flags::empty()).map_err(|_| OutOfMemory)?;
         }
         Ok(this)
     }
@@ -56,6 +56,17 @@ impl<F: Format> GuestTables<F> {
     /// Shows a range of a device's, uncached, where nothing is.
     pub fn show_device(&self, gpa: u64, range: PhysRange) -> Result<(), MapError> {
         self.show(gpa, range, Flags::CACHE_DISABLE)
+    }
+
+    /// Shows memory of the guest. It may be shown already.
+    ///
+    /// # Errors
+    /// [`MapError`]: there is no memory for tables.
+    pub fn show_memory(&self, gpa: u64, range: PhysRange) -> Result<(), MapError> {
+        match self.show(gpa, range, Flags::empty()) {
+            Err(MapError::AlreadyMapped { .. }) => Ok(()),
+            other => other,
+        }
     }
 
     fn show(&self, gpa: u64, range: PhysRange, caching: Flags) -> Result<(), MapError> {

@@ -19,7 +19,7 @@ use alloc::string::String;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use bundle::GuestConfig;
 use sched::CpuLocation;
@@ -67,6 +67,8 @@ pub struct Guest {
     virtio_takes_input: AtomicBool,
     /// It has ejected a PCI function that it was asked for.
     has_ejected: AtomicBool,
+    /// When it may be logged again that it waits for memory.
+    next_memory_report_ns: AtomicU64,
     /// The CPU that each vCPU belongs to.
     own: Vec<u32>,
     /// The CPU that each vCPU is on, or was on last.
@@ -128,6 +130,7 @@ impl Guest {
             wants_poll: AtomicBool::new(false),
             virtio_takes_input: AtomicBool::new(false),
             has_ejected: AtomicBool::new(false),
+            next_memory_report_ns: AtomicU64::new(0),
             own: vcpus.clone().map(place).collect(),
             placement: vcpus.map(|vcpu| CpuLocation::new(place(vcpu))).collect(),
             home: CpuLocation::new(place(0)),

@@ -14,6 +14,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use demand::Hiding;
 use spin::Mutex;
 use switch::Occasion;
 use vm::machine::Machine;
@@ -25,6 +26,7 @@ use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::Space;
 use crate::arch::{machine_check, percpu};
 use crate::guests::assigned;
+use crate::guests::balloon;
 use crate::guests::assigned::functions::Functions;
 use crate::guests::disks::{self, Disk};
 use crate::guests::forwarding::{Next, Run};
@@ -57,6 +59,8 @@ pub struct Instance {
     socket: Option<Socket>,
     /// Disks on its bus with their storage in another guest.
     disks: Vec<Disk>,
+    /// The balloon on its bus.
+    balloon: Option<balloon::Device>,
     /// For each vCPU, the change of the space since which it has flushed its TLB.
     flushed: Vec<AtomicU64>,
 }
@@ -77,13 +81,19 @@ impl Instance {
         !self.disks.is_empty()
     }
 
+    /// Returns whether there is work when its devices are polled: that of disks, or memory that its balloon has released.
+    pub fn works_when_polled(&self) -> bool {
+        self.has_disks() || self.balloon.is_some()
+    }
+
     /// Forwards frames and packets that its guest has sent, and works for its disks, in a vCPU's time, `until` others
     /// want the CPU.
     pub fn send(&self, vcpu: usize, occasion: Occasion, until: u64) -> Next {
         let frames = networks::send(self, vcpu, &self.nics, occasion, until);
         let packets = self.socket.as_ref().and_then(|socket| sockets::send(self, vcpu, socket, until));
         let requests = disks::work(self, vcpu, &self.disks, until);
-        Next { others: packets.into_iter().chain(requests).min(), ..frames }
+        let freed = self.balloon.as_ref().and_then(|device| balloon::work(self, vcpu, device));
+        Next { others: packets.into_iter().chain(requests).chain(freed).min(), ..frames }
     }
 
     /// Its address space.
@@ -114,8 +124,22 @@ impl Instance {
         if let Some(flushed) = self.flushed.get(vcpu) {
             flushed.store(changes, Ordering::Release);
         }
-        let all = self.flushed.iter().map(|flushed| flushed.load(Ordering::Acquire)).min();
-        self.space.reclaim(all.unwrap_or(0));
+        let all = self.change_known_to_all();
+        self.space.reclaim(all);
+        self.release_hidden(all);
+    }
+
+    /// The latest change of the address space since which each vCPU has flushed its TLB.
+    fn change_known_to_all(&self) -> u64 {
+        self.flushed.iter().map(|flushed| flushed.load(Ordering::Acquire)).min().unwrap_or(0)
+    }
+
+    /// Releases blocks that the guest has freed, and lets its balloon know.
+    fn release_hidden(&self, known_change: u64) {
+        let Some(blocks) = self.machine.memory().blocks().filter(|blocks| blocks.has_hidden()) else { return };
+        if blocks.release_hidden(known_change) == Hiding::Done {
+            self.guest.poll_devices();
+        }
     }
 
     /// Pauses it from the moment at which it would go on.

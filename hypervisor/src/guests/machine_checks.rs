@@ -134,10 +134,9 @@ fn is_of_the_host(memory: PhysRange) -> bool {
 
 fn end_owners(memory: PhysRange, found: &Found) {
     for instance in GUESTS.all().filter_map(|guest| guest.run::<Instance>()) {
-        let slots = instance.machine.memory().slots().iter();
-        let damaged = slots.filter_map(|slot| {
-            let range = PhysRange::from_start(PhysAddr(slot.physical), slot.bytes)?;
-            Some(slot.gpa + (range.intersection(memory)?.start().0 - slot.physical))
+        let damaged = instance.machine.memory().pieces().into_iter().filter_map(|piece| {
+            let range = PhysRange::from_start(PhysAddr(piece.physical), piece.bytes)?;
+            Some(piece.gpa + (range.intersection(memory)?.start().0 - piece.physical))
         });
         for gpa in damaged.take(1) {
             let reason = format!("its memory at {gpa:#x} is damaged, which the hardware could not correct: {found}");

@@ -24,6 +24,7 @@
 //! | `faults` | in the test image, a device that writes to memory |
 
 pub mod assigned;
+pub mod balloon;
 pub mod configuration;
 pub mod console;
 pub mod control_keys;

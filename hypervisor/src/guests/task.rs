@@ -7,6 +7,7 @@ mod moving;
 mod running;
 mod saving;
 mod spinning;
+mod touching;
 
 use alloc::sync::Arc;
 
@@ -235,7 +236,7 @@ impl Task {
     /// Polls its guest's console for input, and lets its devices continue their unfinished work.
     pub fn poll_devices(&mut self) {
         self.context::<Called>().poll_devices();
-        if self.instance.has_disks() {
+        if self.instance.works_when_polled() {
             self.host.send_at = Some(0);
         }
     }

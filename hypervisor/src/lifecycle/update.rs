@@ -38,6 +38,7 @@ mod departing;
 mod drafts;
 mod finishing;
 mod guest_state;
+mod on_demand;
 pub mod hand_over_state;
 pub mod leaving;
 pub mod machine;

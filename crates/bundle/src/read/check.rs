@@ -221,6 +221,19 @@ pub(crate) fn guest(guest: &GuestConfig) -> Result<(), &'static str> {
     if !is_whole || !(limits::MEMORY_LEAST_BYTES..=limits::MEMORY_MOST_BYTES).contains(&guest.memory_bytes) {
         return Err("has a bad size of memory: a multiple of 1 MiB up to 128 TiB is possible");
     }
+    on_demand(guest)
+}
+
+/// Checks memory on demand.
+fn on_demand(guest: &GuestConfig) -> Result<(), &'static str> {
+    let Some(assured_bytes) = guest.assured_bytes else { return Ok(()) };
+    let is_whole = [assured_bytes, guest.memory_bytes].iter().all(|bytes| bytes.is_multiple_of(limits::BLOCK_BYTES));
+    if !is_whole || !(limits::MEMORY_LEAST_BYTES..=guest.memory_bytes).contains(&assured_bytes) {
+        return Err("has bad sizes of memory on demand: multiples of 2 MiB, the assured one not above the other");
+    }
+    if !guest.functions.is_empty() {
+        return Err("has memory on demand and PCI functions, which reach all of its memory at any time");
+    }
     Ok(())
 }
 

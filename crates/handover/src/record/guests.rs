@@ -69,10 +69,11 @@ impl<'a> Record<'a> {
             let is_its = |block: &BlockPlace| (block.kind.get(), block.guest.get()) == (kind as u32, number);
             self.blocks.iter().filter(is_its).count()
         };
+        let is_on_demand = count(BlockKind::OnDemand) == 1;
         let checks = [
             (count(BlockKind::Vcpu) == guest.vcpus.get() as usize, "not one block for each vCPU"),
             (count(BlockKind::Policy) == 1 && count(BlockKind::Devices) == 1, "a block is missing"),
-            (self.memory_of(number, MemoryUse::Memory).next().is_some(), "it has no memory"),
+            (self.memory_of(number, MemoryUse::Memory).next().is_some() || is_on_demand, "it has no memory"),
         ];
         refuse_first(Kind::Blocks, number, &checks)
     }

@@ -80,5 +80,7 @@ numbered! {
         VirtioBlk = 17,
         /// The power button.
         PowerButton = 18,
+        /// A virtio memory balloon.
+        VirtioBalloon = 19,
     }
 }

@@ -28,6 +28,17 @@ plain! {
         pub zero: U32 as "zero",
     }
 
+    /// A guest's memory on demand. Behind this come the physical addresses, as U64, of its blocks of 2 MiB in the order of
+    /// their guest addresses, 0 for one that is not there, and of spare ones.
+    pub struct OnDemand since 4 {
+        /// Bytes that the guest was assured.
+        pub assured_bytes: U64 as "bytes",
+        /// How many blocks.
+        pub blocks: U32 as "count",
+        /// How many spare ones.
+        pub spares: U32 as "count",
+    }
+
     /// Streams that clients in guests have opened to the control channel. Behind this come the [`ControlStream`]s.
     pub struct ControlStreams since 4 {
         /// How many.

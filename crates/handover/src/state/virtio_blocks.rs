@@ -133,6 +133,16 @@ plain! {
         pub command: U32 as "number",
     }
 
+    /// A guest's memory balloon.
+    pub struct Balloon since 4 {
+        /// Pages of 4 KiB that the host wants in it.
+        pub wanted: U32 as "count",
+        /// Pages that the driver states to be in it.
+        pub actual: U32 as "count",
+        /// The blocks that the spare ones of [`OnDemand`](super::OnDemand) have become; 0xffffffff: none.
+        pub spares: [U32; 16] as "numbers",
+    }
+
     /// A guest's virtio socket device. The [`VsockConnection`]s follow, those of its table first, in order of port,
     /// peer and the peer's port.
     pub struct Vsock since 4 {

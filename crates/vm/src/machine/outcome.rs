@@ -4,6 +4,7 @@
 use core::fmt;
 
 use super::instruction::Bytes;
+use crate::addr::Gpa;
 use crate::vcpu::Refusal;
 
 /// The outcome of an exit for its vCPU.
@@ -20,6 +21,8 @@ pub enum Outcome {
     Yield,
     /// The hypervisor has to check its own interrupts; then it runs on.
     HostInterrupt,
+    /// It has touched memory on demand: the hypervisor shows it the memory, and it executes the instruction again.
+    Touched(Gpa),
     /// The hypervisor has to handle a machine check, and to decide whether the guest runs on.
     MachineCheck,
     /// The guest ends.
@@ -49,10 +52,10 @@ pub enum Fault {
     /// It used an instruction on a device's registers that this hypervisor does not carry out.
     Instruction(Bytes),
     /// Its page tables lead to an address where there is no memory.
-    PageTables(crate::addr::Gpa),
+    PageTables(Gpa),
     /// An exception or interrupt could not be delivered: the guest's descriptor tables or its stack are at this
     /// address, where there is no memory.
-    Delivery(crate::addr::Gpa),
+    Delivery(Gpa),
     /// It halted with interrupts disabled: nothing can wake it.
     HaltedForever,
     /// It switched tasks by hardware (a task gate, or a far jump to a task state segment), which this CPU's extension

@@ -23,8 +23,12 @@ pub(super) struct RegisterBus<'a, M, H> {
 }
 
 impl<V: VcpuState + ?Sized, M: GuestMemory, H: Host> VcpuContext<'_, V, M, H> {
-    /// An instruction has accessed an address where the guest has no memory.
+    /// An instruction has accessed an address where the guest has no memory, or does not have it yet.
     pub(super) fn memory_fault(&mut self, fault: &MemoryFault) -> Outcome {
+        if self.machine.memory.is_on_demand(fault.gpa) {
+            self.cpu.is_executed_again = true;
+            return Outcome::Touched(fault.gpa);
+        }
         if fault.during_walk {
             return Outcome::Stop(Stop::Fault(Fault::PageTables(fault.gpa)));
         }

@@ -49,6 +49,14 @@ impl Space {
         each!(Space: self, vendors => vendors.tables().show_device(gpa, range))
     }
 
+    /// Shows memory of the guest. It may be shown already.
+    ///
+    /// # Errors
+    /// [`MapError`]: there is no memory for tables.
+    pub fn show_memory(&self, gpa: u64, range: PhysRange) -> Result<(), MapError> {
+        each!(Space: self, vendors => vendors.tables().show_memory(gpa, range))
+    }
+
     /// Hides what was shown. A vCPU may reach it until it has flushed its TLB
     /// ([`Vcpu::flush_tlb`]).
     ///

@@ -93,6 +93,10 @@ fn set_arriving(place: Bdf, is_arriving: bool) {
 }
 
 fn choose_one(guest: &Guest, selector: &str, without_reset: bool) -> Result<Chosen, String> {
+    if guest.config.assured_bytes.is_some() {
+        let reason = "the guest has memory on demand, of which a function may reach what is not there: give it none";
+        return Err(reason.to_string());
+    }
     let selector = Selector::parse(selector).map_err(|error| error.to_string())?;
     // Two guests that start at once must not both find the other functions of a group, or of a bus, free.
     let mut owners = OWNERS.lock();

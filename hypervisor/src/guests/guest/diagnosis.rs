@@ -15,6 +15,9 @@ use super::{Guest, Order};
 use crate::arch::timer;
 use crate::guests::events::record;
 
+/// Shortest interval between two log lines of a guest that waits for memory.
+const WAITING_REPORT_NS: u64 = 10_000_000_000;
+
 impl Guest {
     /// Takes its kernel's report of a panic. The first one is an event; further ones are ignored.
     pub fn reports_panic(&self) {
@@ -35,6 +38,16 @@ impl Guest {
         match DeviceKind::from_number(kind) {
             Some(kind) => log::warn!("guest {name}: {kind:?} needs a reset: its driver is at fault: {fault}"),
             None => log::warn!("guest {name}: a virtio device needs a reset: its driver is at fault: {fault}"),
+        }
+    }
+
+    /// A vCPU waits for memory on demand that the host does not have. Logged at most once in ten seconds.
+    #[cold]
+    pub fn note_waits_for_memory(&self) {
+        let (now_ns, name) = (timer::uptime_ns(), &self.config.name);
+        let is_due = |next_ns: u64| (now_ns >= next_ns).then_some(now_ns + WAITING_REPORT_NS);
+        if self.next_memory_report_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_due).is_ok() {
+            log::warn!("guest {name}: waits for memory beyond what it is assured: no more is free; stop another guest");
         }
     }
 

@@ -14,8 +14,7 @@ use crate::guests::freeze::Frozen;
 
 impl Frozen for Instance {
     fn layout(&self) -> Vec<MemoryRange> {
-        let slots = self.machine.memory().slots().iter();
-        slots.map(|slot| MemoryRange { gpa: slot.gpa, bytes: slot.bytes }).collect()
+        self.machine.memory().layout().map(|(gpa, bytes)| MemoryRange { gpa, bytes }).collect()
     }
 
     fn read(&self, gpa: u64, into: &mut [u8]) -> Option<()> {

@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use bundle::GuestConfig;
 use handover::state;
 use spin::Mutex;
+use units::ByteSize;
 use vm::machine::{Cpu, Machine};
 use vm::memory::GuestMemory;
 use vm::platform::loader::{self, Module};
@@ -23,6 +24,7 @@ use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::{OutOfMemory, Virt};
 use crate::arch::{counters, cpu};
 use crate::guests::assigned::{self, virtual_functions};
+use crate::guests::balloon;
 use crate::guests::configuration::Files;
 use crate::guests::disks;
 use crate::guests::guest::Guest;
@@ -47,14 +49,7 @@ impl Instance {
         let files = kept.of(config)?;
         drop(checking);
         let taking = timeline::span(Name::GuestMemory, guest.number);
-        let node = ledger::guests::node_of(guest.home(), firmware());
-        let memory = GuestRam::allocate(&ledger::guests::FRAME_SOURCE, config.memory_bytes, node).map_err(|short| {
-            format!(
-                "it needs {} of memory, the host has {} in one piece: give it less or the host more",
-                units::ByteSize(short.bytes),
-                units::ByteSize(short.largest_bytes)
-            )
-        })?;
+        let memory = memory_for(guest)?;
         drop(taking);
         let placing = timeline::span(Name::GuestKernel, guest.number);
         let initrd = files.initrd.into_iter().map(|bytes| Module { bytes, command_line: b"" });
@@ -88,6 +83,7 @@ impl Instance {
         let nics = networks::attach(guest, &mut machine)?;
         let socket = sockets::attach(guest, &mut machine)?;
         let disks = disks::attach(guest, &mut machine)?;
+        let balloon = balloon::attach(guest, &mut machine, &space)?;
         let functions = assigned::give(guest, &space, &machine, virtual_functions::revoke)?;
         guest.health.reset();
         let instance = Arc::new(Self {
@@ -104,6 +100,7 @@ impl Instance {
             nics,
             socket,
             disks,
+            balloon,
             flushed: (0..vcpus).map(|_| AtomicU64::new(0)).collect(),
         });
         instance.plug();
@@ -145,6 +142,7 @@ impl Instance {
         let nics = networks::attach(guest, &mut machine)?;
         let socket = sockets::attach(guest, &mut machine)?;
         let disks = disks::attach(guest, &mut machine)?;
+        let balloon = balloon::attach(guest, &mut machine, &space)?;
         let offered = machine.speculation();
         check_offered(offered)?;
         let states: Result<Vec<_>, _> = (0..vcpus).map(|_| space.create_vcpu(guest.number, &entry, offered)).collect();
@@ -162,6 +160,7 @@ impl Instance {
             nics,
             socket,
             disks,
+            balloon,
             flushed: (0..vcpus).map(|_| AtomicU64::new(0)).collect(),
         });
         let states = states.map_err(exhausted)?.into_iter().zip(guest.exits.iter()).enumerate();
@@ -176,6 +175,32 @@ impl Instance {
         });
         let tasks = tasks.collect();
         Ok((instance, tasks))
+    }
+}
+
+/// The memory of a guest that starts.
+fn memory_for(guest: &Guest) -> Result<GuestRam, String> {
+    let config = &guest.config;
+    let node = ledger::guests::node_of(guest.home(), firmware());
+    let source = &ledger::guests::FRAME_SOURCE;
+    match config.assured_bytes {
+        None => GuestRam::allocate(source, config.memory_bytes, node).map_err(|short| {
+            format!(
+                "it needs {} of memory, the host has {} in one piece: give it less or the host more",
+                ByteSize(short.bytes),
+                ByteSize(short.largest_bytes)
+            )
+        }),
+        Some(assured_bytes) => {
+            let memory = GuestRam::on_demand(source, (config.memory_bytes, assured_bytes), node);
+            memory.map_err(|short| {
+                format!(
+                    "it is to be assured {} of memory, the host has {} that no guest is assured: assure it less",
+                    ByteSize(short.bytes),
+                    ByteSize(short.free_bytes)
+                )
+            })
+        }
     }
 }
 

@@ -111,6 +111,11 @@ impl Task {
                     self.host.guest.flush_console();
                     cpu::take_pending_interrupts();
                 }
+                Outcome::Touched(gpa) => {
+                    if let Some(pause) = self.touch(gpa) {
+                        return pause;
+                    }
+                }
                 Outcome::MachineCheck => {
                     if self.instance.is_ended_by_machine_check() {
                         return Pause::Work;

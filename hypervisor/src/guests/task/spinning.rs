@@ -64,7 +64,7 @@ impl Task {
         self.instance.guest.note_recovery(self.index as u32, was_throttled);
     }
 
-    fn rest(&mut self, until: u64) -> Pause {
+    pub(super) fn rest(&mut self, until: u64) -> Pause {
         self.watched.rest(until);
         Pause::Rest
     }

@@ -12,7 +12,7 @@ use ::update::trial::{BUSY_TICKS, STAMPS, Stamp};
 use handover::state::BlockKind;
 use wire::{EventKind, MAX_UPDATE_STEPS, UpdateReport, UpdateSteps};
 
-use super::{adoption, picture};
+use super::{adoption, on_demand, picture};
 use crate::arch::boot::BUILD;
 use crate::arch::percpu::BOOT_CPU;
 use crate::arch::tsc::Tsc;
@@ -83,7 +83,8 @@ impl Finishing {
         self.report = report(&self.stamps);
         trial_pages::end();
         adoption::drop_slots();
-        address_space::take_all_memory();
+        address_space::take_all_memory(&on_demand::each_range);
+        on_demand::settle_all();
     }
 
     fn finish(self) -> (ChannelState, UpdateReport) {

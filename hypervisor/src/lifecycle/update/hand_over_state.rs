@@ -16,6 +16,7 @@ use zerocopy::IntoBytes as _;
 
 use super::block::Block;
 use super::guest_state;
+use super::on_demand::Held;
 use crate::arch::memory::{FRAMES, OwnedFrames};
 use crate::arch::percpu::BOOT_CPU;
 use crate::guests::events;
@@ -43,6 +44,8 @@ pub struct HandOverState {
     pub ports: Vec<PortCounters>,
     /// Pieces of damaged memory when this was packed, before the record was written.
     retired: usize,
+    /// Memory on demand, which does not change meanwhile.
+    pub(super) held: Vec<Held>,
 }
 
 impl HandOverState {
@@ -171,7 +174,7 @@ impl HandOverState {
 
     /// Clears the drafts in the blocks, but for the blocks that do not change.
     pub fn clear_drafts(&self) {
-        let kept = [BlockKind::Policy as u32, BlockKind::Functions as u32];
+        let kept = [BlockKind::Policy, BlockKind::Functions, BlockKind::OnDemand].map(|kind| kind as u32);
         let is_draft = |block: &&Block| !kept.contains(&block.place.kind.get());
         self.blocks.iter().filter(is_draft).for_each(|block| block.with(|bytes| bytes[..HEAD_BYTES].fill(0)));
     }

@@ -98,8 +98,11 @@ impl HandOverState {
             ));
         }
         guest.gather_console();
-        for slot in run.machine.memory().slots() {
-            self.add_memory(number, slot.physical, slot.bytes, slot.gpa, MemoryUse::Memory);
+        match run.machine.memory().blocks() {
+            Some(_) => self.pack_on_demand(Owner { guest: number, vcpu: 0 }, run, version)?,
+            None => run.machine.memory().pieces().iter().for_each(|piece| {
+                self.add_memory(number, piece.physical, piece.bytes, piece.gpa, MemoryUse::Memory);
+            }),
         }
         self.add_memory(number, run.space_root(), PAGE_BYTES, 0, MemoryUse::NestedTables);
         for vcpu in 0..guest.config.vcpus {

@@ -56,7 +56,8 @@ pub(super) fn save(bus: &Bus, into: &mut state::Devices, tail: &mut [u8]) -> Res
             | DeviceKind::VirtioNet
             | DeviceKind::SriovFunction
             | DeviceKind::VirtioVsock
-            | DeviceKind::VirtioBlk => return Err(Full),
+            | DeviceKind::VirtioBlk
+            | DeviceKind::VirtioBalloon => return Err(Full),
         }
     }
     into.small.pci_functions = U32::new(functions);
@@ -116,7 +117,8 @@ fn restore_device(device: &mut dyn Device, from: &state::Devices, functions: &[P
             | DeviceKind::VirtioNet
             | DeviceKind::SriovFunction
             | DeviceKind::VirtioVsock
-            | DeviceKind::VirtioBlk,
+            | DeviceKind::VirtioBlk
+            | DeviceKind::VirtioBalloon,
         )
         | None => Err(StateError { field: "devices", reason: "version 3 has no place for a device of this machine" }),
     }

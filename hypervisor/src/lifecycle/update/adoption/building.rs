@@ -23,7 +23,7 @@ use crate::guests::task::Task;
 use crate::kernel::inherited;
 use crate::kernel::ledger::guests::FRAME_SOURCE;
 use crate::kernel::places;
-use crate::lifecycle::update::guest_state;
+use crate::lifecycle::update::{guest_state, on_demand};
 
 /// The reason why a guest cannot be built, as text.
 pub struct Problem(String);
@@ -77,8 +77,11 @@ impl Builder for Building<'_> {
 
     fn build(&mut self, guest: usize, plan: &Plan) -> Result<Built<Self>, Problem> {
         let guest = &self.guests[guest];
-        let memory = GuestRam::adopt(&FRAME_SOURCE, plan.memory.iter().copied());
-        let memory = memory.ok_or_else(|| Problem("its memory does not begin at its address 0".into()))?;
+        let memory = match on_demand::adopt(guest).map_err(Problem)? {
+            Some(memory) => memory,
+            None => GuestRam::adopt(&FRAME_SOURCE, plan.memory.iter().copied())
+                .ok_or_else(|| Problem("its memory does not begin at its address 0".into()))?,
+        };
         let owner = Owner { guest: guest.number, vcpu: 0 };
         let (start, bytes) = (plan.policy.start.get(), plan.policy.bytes.get());
         let adopted = inherited::with_block(start, bytes, |bytes| {

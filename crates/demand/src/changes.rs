@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How blocks come and go.
+
+use core::sync::atomic::Ordering;
+
+use arrayvec::ArrayVec;
+
+use crate::blocks::{FLAGS, HIDDEN, THERE};
+use crate::{BLOCK_BYTES, Blocks, Claim, Source};
+
+/// Frames that are kept for blocks that come while an update is under way.
+pub const SPARES: usize = 16;
+/// The last of them, which only devices get: their drivers cannot wait.
+const SPARES_FOR_DEVICES: usize = 8;
+/// Blocks that are hidden at a time; a guest that frees more keeps the rest.
+const HIDDEN_MOST: usize = 128;
+
+/// The outcome of a touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// The guest goes on.
+    Now,
+    /// It tries again later: the block is being released, or an update is under way.
+    Later,
+    /// It tries again later: the host has no memory for it.
+    NoMemory,
+}
+
+/// The progress of hidden blocks' release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hiding {
+    /// Nothing is hidden.
+    Done,
+    /// vCPUs may still reach something by their TLBs, or an update is under way.
+    Waits,
+}
+
+/// A spare frame, and the number of the block that it has become.
+#[derive(Debug)]
+struct Spare {
+    physical: u64,
+    block: Option<u32>,
+}
+
+/// Changes that are under way.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    hidden: ArrayVec<u32, HIDDEN_MOST>,
+    /// The change of the address space since which all of them are hidden.
+    change: u64,
+    spares: ArrayVec<Spare, SPARES>,
+    /// An update is under way.
+    pub is_held: bool,
+}
+
+impl<S: Source> Blocks<S> {
+    /// The guest has touched an address that it does not see: the block gets a frame, and `show` puts it into the
+    /// guest's address space (guest address, physical address); false: it has no memory for that.
+    pub fn touch(&self, gpa: u64, show: impl FnOnce(u64, u64) -> bool) -> Shown {
+        let Some(number) = self.number(gpa) else { return Shown::Later };
+        let mut changes = self.changes.lock();
+        if self.entry(number) & HIDDEN != 0 {
+            return Shown::Later;
+        }
+        if !changes.give(self, number, false) {
+            return if changes.is_held { Shown::Later } else { Shown::NoMemory };
+        }
+        if show(self.gpa(number), self.entry(number) & !FLAGS) { Shown::Now } else { Shown::NoMemory }
+    }
+
+    /// The guest has freed a range: each whole block of it is hidden by `hide`, which takes its guest address and returns
+    /// the change of the address space by which it is. False: not while an update is under way.
+    pub fn hide(&self, gpa: u64, bytes: u64, mut hide: impl FnMut(u64) -> u64) -> bool {
+        let mut changes = self.changes.lock();
+        let (end, first) = (gpa.saturating_add(bytes), gpa.checked_next_multiple_of(BLOCK_BYTES));
+        let mut at = first.unwrap_or(end);
+        while !changes.is_held && end.saturating_sub(at) >= BLOCK_BYTES && self.source.may_be_parted() {
+            let Some(number) = self.number(at) else { break };
+            let entry = self.entry(number);
+            if entry & FLAGS == THERE && changes.hidden.try_push(number as u32).is_ok() {
+                self.set_entry(number, entry | HIDDEN);
+                changes.change = hide(at);
+                self.has_hidden.store(true, Ordering::Release);
+            }
+            at += BLOCK_BYTES;
+        }
+        !changes.is_held
+    }
+
+    /// Returns whether there are hidden blocks.
+    pub fn has_hidden(&self) -> bool {
+        self.has_hidden.load(Ordering::Acquire)
+    }
+
+    /// Each vCPU has flushed its TLB since this change of the address space: blocks that were hidden by then lose their
+    /// frames.
+    pub fn release_hidden(&self, known_change: u64) -> Hiding {
+        let mut changes = self.changes.lock();
+        if changes.hidden.is_empty() {
+            return Hiding::Done;
+        }
+        if changes.is_held || changes.change > known_change {
+            return Hiding::Waits;
+        }
+        let _no_copies = self.copies.write();
+        for number in changes.hidden.take() {
+            let frame = self.set_entry(number as usize, 0) & !FLAGS;
+            self.source.release(frame);
+            if self.resident.fetch_sub(1, Ordering::Relaxed) <= self.assured {
+                self.source.change_assured(BLOCK_BYTES, true);
+            }
+        }
+        self.has_hidden.store(false, Ordering::Release);
+        Hiding::Done
+    }
+
+    /// An update begins: nothing changes until [`settle`](Self::settle), but that spares become blocks.
+    pub fn hold(&self) {
+        let mut changes = self.changes.lock();
+        changes.is_held = true;
+        let holes = self.count() as u64 - self.resident.load(Ordering::Relaxed);
+        while (changes.spares.len() as u64) < holes.min(SPARES as u64) {
+            let Some(physical) = self.source.take(Claim::More) else { break };
+            changes.spares.push(Spare { physical, block: None });
+        }
+    }
+
+    /// The update is over: blocks change again, and spares that are left are given back.
+    pub fn settle(&self) {
+        let mut changes = self.changes.lock();
+        changes.is_held = false;
+        let left = changes.spares.take().into_iter().filter(|spare| spare.block.is_none());
+        left.for_each(|spare| self.source.release(spare.physical));
+    }
+
+    /// The physical addresses of the spares. They stay the same until [`settle`](Self::settle).
+    pub fn spares(&self) -> ArrayVec<u64, SPARES> {
+        self.changes.lock().spares.iter().map(|spare| spare.physical).collect()
+    }
+
+    /// The number of the block that each spare has become.
+    pub fn spares_used(&self) -> [Option<u32>; SPARES] {
+        let mut used = [None; SPARES];
+        let spares = self.changes.lock();
+        used.iter_mut().zip(&spares.spares).for_each(|(used, spare)| *used = spare.block);
+        used
+    }
+
+    /// Spares have become these blocks in the image before. May be repeated with more.
+    pub fn use_spares(&self, used: [Option<u32>; SPARES]) {
+        let mut changes = self.changes.lock();
+        for (spare, used) in changes.spares.iter_mut().zip(used) {
+            let Some(block) = used.filter(|block| self.entry(*block as usize) & THERE == 0) else { continue };
+            if spare.block.is_none() && (block as usize) < self.count() {
+                spare.block = Some(block);
+                self.fill(block as usize, spare.physical);
+            }
+        }
+    }
+
+    /// Gives all frames back: the guest has ended. `is_kept`: something may reach them for good, and they get no other
+    /// owner.
+    pub fn release_all(&self, is_kept: bool) {
+        let mut changes = self.changes.lock();
+        changes.hidden.clear();
+        self.source.change_assured(self.assured_bytes().saturating_sub(self.resident_bytes()), false);
+        let spares = changes.spares.take().into_iter().filter(|spare| spare.block.is_none());
+        let frames = (0..self.count()).map(|number| self.set_entry(number, 0) & !FLAGS).filter(|frame| *frame != 0);
+        for frame in frames.chain(spares.map(|spare| spare.physical)).filter(|_| !is_kept) {
+            self.source.release(frame);
+        }
+        self.resident.store(0, Ordering::Relaxed);
+    }
+
+    /// A frame becomes a block.
+    fn fill(&self, number: usize, physical: u64) {
+        if self.resident.fetch_add(1, Ordering::Relaxed) < self.assured {
+            self.source.change_assured(BLOCK_BYTES, false);
+        }
+        self.set_entry(number, physical | THERE);
+    }
+}
+
+impl Changes {
+    /// Nothing changes, and these are spares.
+    pub fn adopt(&mut self, spares: impl Iterator<Item = u64>) {
+        self.is_held = true;
+        self.spares = spares.take(SPARES).map(|physical| Spare { physical, block: None }).collect();
+    }
+
+    /// Gives a block a frame if it has none; returns false if there is none for it.
+    pub fn give<S: Source>(&mut self, blocks: &Blocks<S>, number: usize, is_device: bool) -> bool {
+        if blocks.entry(number) & THERE != 0 {
+            return true;
+        }
+        let claim = match blocks.resident.load(Ordering::Relaxed) < blocks.assured {
+            true => Claim::Assured,
+            false if is_device => Claim::Device,
+            false => Claim::More,
+        };
+        let frame = if self.is_held { self.use_spare(number, is_device) } else { blocks.source.take(claim) };
+        frame.inspect(|frame| blocks.fill(number, *frame)).is_some()
+    }
+
+    fn use_spare(&mut self, number: usize, is_device: bool) -> Option<u64> {
+        let kept = if is_device { 0 } else { SPARES_FOR_DEVICES };
+        let mut left = self.spares.iter_mut().filter(|spare| spare.block.is_none()).skip(kept);
+        let spare = left.next()?;
+        spare.block = Some(number as u32);
+        Some(spare.physical)
+    }
+}
