@@ -30,7 +30,7 @@ pub const REMAPPED_SINCE: u32 = 1;
 pub const RESETS_SINCE: u32 = 2;
 
 /// The newest kind of device ([`DeviceKind`]) that images built from this source know: they know all kinds up to it.
-pub const NEWEST_DEVICE: u32 = DeviceKind::PowerButton as u32;
+pub const NEWEST_DEVICE: u32 = DeviceKind::VirtioBalloon as u32;
 /// The same of images whose note states none.
 const FIRST_NEWEST_DEVICE: u32 = DeviceKind::AssignedFunction as u32;
 
