@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How blocks come and go.
 
+use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use arrayvec::ArrayVec;
@@ -35,6 +36,15 @@ pub enum Hiding {
     Waits,
 }
 
+/// Blocks as they are handed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packed {
+    /// The physical address of each block's frame; 0: it has none.
+    pub frames: Vec<u64>,
+    /// Physical addresses of spare frames, none of which is a block of `frames`.
+    pub spares: ArrayVec<u64, SPARES>,
+}
+
 /// A spare frame, and the number of the block that it has become.
 #[derive(Debug)]
 struct Spare {
@@ -49,8 +59,8 @@ pub(crate) struct Changes {
     /// The change of the address space since which all of them are hidden.
     change: u64,
     spares: ArrayVec<Spare, SPARES>,
-    /// An update is under way.
-    pub is_held: bool,
+    /// Updates that are under way: one, or while it is packed once more two.
+    holds: u32,
 }
 
 impl<S: Source> Blocks<S> {
@@ -63,7 +73,7 @@ impl<S: Source> Blocks<S> {
             return Shown::Later;
         }
         if !changes.give(self, number, false) {
-            return if changes.is_held { Shown::Later } else { Shown::NoMemory };
+            return if changes.is_held() { Shown::Later } else { Shown::NoMemory };
         }
         if show(self.gpa(number), self.entry(number) & !FLAGS) { Shown::Now } else { Shown::NoMemory }
     }
@@ -74,7 +84,7 @@ impl<S: Source> Blocks<S> {
         let mut changes = self.changes.lock();
         let (end, first) = (gpa.saturating_add(bytes), gpa.checked_next_multiple_of(BLOCK_BYTES));
         let mut at = first.unwrap_or(end);
-        while !changes.is_held && end.saturating_sub(at) >= BLOCK_BYTES && self.source.may_be_parted() {
+        while !changes.is_held() && end.saturating_sub(at) >= BLOCK_BYTES && self.source.may_be_parted() {
             let Some(number) = self.number(at) else { break };
             let entry = self.entry(number);
             if entry & FLAGS == THERE && changes.hidden.try_push(number as u32).is_ok() {
@@ -84,7 +94,7 @@ impl<S: Source> Blocks<S> {
             }
             at += BLOCK_BYTES;
         }
-        !changes.is_held
+        !changes.is_held()
     }
 
     /// Returns whether there are hidden blocks.
@@ -99,7 +109,7 @@ impl<S: Source> Blocks<S> {
         if changes.hidden.is_empty() {
             return Hiding::Done;
         }
-        if changes.is_held || changes.change > known_change {
+        if changes.is_held() || changes.change > known_change {
             return Hiding::Waits;
         }
         let _no_copies = self.copies.write();
@@ -114,28 +124,41 @@ impl<S: Source> Blocks<S> {
         Hiding::Done
     }
 
-    /// An update begins: nothing changes until [`settle`](Self::settle), but that spares become blocks.
-    pub fn hold(&self) {
+    /// An update begins: nothing changes until [`settle`](Self::settle), but that spares become blocks. Returns what is
+    /// there at that moment: whatever comes later is in [`spares_used`](Self::spares_used).
+    pub fn hold(&self) -> Packed {
+        let fresh = self.fresh_spares();
         let mut changes = self.changes.lock();
-        changes.is_held = true;
-        let holes = self.count() as u64 - self.resident.load(Ordering::Relaxed);
-        while (changes.spares.len() as u64) < holes.min(SPARES as u64) {
-            let Some(physical) = self.source.take(Claim::More) else { break };
-            changes.spares.push(Spare { physical, block: None });
+        changes.holds += 1;
+        changes.spares.retain(|spare| spare.block.is_none());
+        for physical in fresh {
+            if changes.spares.try_push(Spare { physical, block: None }).is_err() {
+                self.source.release(physical);
+            }
         }
+        // Before anything is touched: a spare that has become a block must not be handed over as both.
+        let spares = changes.spares.iter().map(|spare| spare.physical).collect();
+        Packed { frames: self.frames().collect(), spares }
+    }
+
+    /// Takes frames for spares, as many as blocks are missing. They may have to be cleared, which takes long: nothing is
+    /// locked.
+    fn fresh_spares(&self) -> ArrayVec<u64, SPARES> {
+        let there = self.changes.lock().spares.iter().filter(|spare| spare.block.is_none()).count();
+        let holes = self.count() - self.resident.load(Ordering::Relaxed) as usize;
+        let wanted = holes.min(SPARES).saturating_sub(there);
+        (0..wanted).map_while(|_| self.source.take(Claim::More)).collect()
     }
 
     /// The update is over: blocks change again, and spares that are left are given back.
     pub fn settle(&self) {
         let mut changes = self.changes.lock();
-        changes.is_held = false;
+        changes.holds = changes.holds.saturating_sub(1);
+        if changes.is_held() {
+            return;
+        }
         let left = changes.spares.take().into_iter().filter(|spare| spare.block.is_none());
         left.for_each(|spare| self.source.release(spare.physical));
-    }
-
-    /// The physical addresses of the spares. They stay the same until [`settle`](Self::settle).
-    pub fn spares(&self) -> ArrayVec<u64, SPARES> {
-        self.changes.lock().spares.iter().map(|spare| spare.physical).collect()
     }
 
     /// The number of the block that each spare has become.
@@ -150,8 +173,8 @@ impl<S: Source> Blocks<S> {
     pub fn use_spares(&self, used: [Option<u32>; SPARES]) {
         let mut changes = self.changes.lock();
         for (spare, used) in changes.spares.iter_mut().zip(used) {
-            let Some(block) = used.filter(|block| self.entry(*block as usize) & THERE == 0) else { continue };
-            if spare.block.is_none() && (block as usize) < self.count() {
+            let Some(block) = used.filter(|block| (*block as usize) < self.count()) else { continue };
+            if spare.block.is_none() && self.entry(block as usize) & THERE == 0 {
                 spare.block = Some(block);
                 self.fill(block as usize, spare.physical);
             }
@@ -182,9 +205,14 @@ impl<S: Source> Blocks<S> {
 }
 
 impl Changes {
+    /// Returns whether an update is under way.
+    fn is_held(&self) -> bool {
+        self.holds > 0
+    }
+
     /// Nothing changes, and these are spares.
     pub fn adopt(&mut self, spares: impl Iterator<Item = u64>) {
-        self.is_held = true;
+        self.holds = 1;
         self.spares = spares.take(SPARES).map(|physical| Spare { physical, block: None }).collect();
     }
 
@@ -198,7 +226,7 @@ impl Changes {
             false if is_device => Claim::Device,
             false => Claim::More,
         };
-        let frame = if self.is_held { self.use_spare(number, is_device) } else { blocks.source.take(claim) };
+        let frame = if self.is_held() { self.use_spare(number, is_device) } else { blocks.source.take(claim) };
         frame.inspect(|frame| blocks.fill(number, *frame)).is_some()
     }
 

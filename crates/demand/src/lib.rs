@@ -28,7 +28,7 @@ mod partial;
 mod source;
 
 pub use blocks::{Blocks, Outside};
-pub use changes::{Hiding, SPARES, Shown};
+pub use changes::{Hiding, Packed, SPARES, Shown};
 pub use layout::Layout;
 pub use partial::Partial;
 pub use source::{Claim, Source};

@@ -6,6 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
+use demand::Packed;
 use handover::block::{self, BlockMut, Owner};
 use handover::state::{self, BlockKind};
 use units::{PhysAddr, PhysRange};
@@ -49,9 +50,8 @@ impl HandOverState {
     /// There is no memory for its block.
     pub(super) fn pack_on_demand(&mut self, owner: Owner, run: &Arc<Instance>, version: u32) -> Result<(), String> {
         let Some(blocks) = run.machine.memory().blocks() else { return Ok(()) };
-        blocks.hold();
+        let Packed { frames, spares } = blocks.hold();
         self.held.push(Held(Arc::downgrade(run)));
-        let (frames, spares): (Vec<u64>, _) = (blocks.frames().collect(), blocks.spares());
         let bytes = (frames.len() + spares.len()) * size_of::<U64>();
         let home = run.guest.home();
         let block = self.add(BlockKind::OnDemand, owner, home, home, bytes as u64)?;
