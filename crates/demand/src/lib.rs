@@ -20,6 +20,8 @@
 #![no_std]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 mod blocks;
 mod changes;

@@ -173,7 +173,9 @@ fn owner(guest: &Guest, device: u8) -> Owner {
 
 fn memory_of(machine: &Machine<GuestRam>) -> Vec<(u64, PhysRange)> {
     let pieces = machine.memory().pieces().into_iter();
-    pieces.filter_map(|piece| Some((piece.gpa, PhysRange::from_start(PhysAddr(piece.physical), piece.bytes)?))).collect()
+    pieces
+        .filter_map(|piece| Some((piece.gpa, PhysRange::from_start(PhysAddr(piece.physical), piece.bytes)?)))
+        .collect()
 }
 
 /// A guest's functions as the image before hands them over, each as the bytes of its packed state. The hardware is not

@@ -26,8 +26,8 @@ use crate::arch::guest_memory::GuestRam;
 use crate::arch::virt::Space;
 use crate::arch::{machine_check, percpu};
 use crate::guests::assigned;
-use crate::guests::balloon;
 use crate::guests::assigned::functions::Functions;
+use crate::guests::balloon;
 use crate::guests::disks::{self, Disk};
 use crate::guests::forwarding::{Next, Run};
 use crate::guests::guest::Guest;
@@ -132,6 +132,15 @@ impl Instance {
     /// The latest change of the address space since which each vCPU has flushed its TLB.
     fn change_known_to_all(&self) -> u64 {
         self.flushed.iter().map(|flushed| flushed.load(Ordering::Acquire)).min().unwrap_or(0)
+    }
+
+    /// An update is over: its memory on demand changes again.
+    pub fn settle_memory(&self) {
+        let Some(blocks) = self.machine.memory().blocks() else { return };
+        blocks.settle();
+        self.release_hidden(self.change_known_to_all());
+        // Its balloon goes on, also where nothing was hidden.
+        self.guest.poll_devices();
     }
 
     /// Releases blocks that the guest has freed, and lets its balloon know.

@@ -15,8 +15,7 @@ use crate::arch::memory::FRAMES;
 use crate::arch::{cpu, percpu};
 
 /// The frames of every guest.
-pub static FRAME_SOURCE: FrameSource =
-    FrameSource { allocate, release, block, may_be_parted, assure, change_assured };
+pub static FRAME_SOURCE: FrameSource = FrameSource { allocate, release, block, may_be_parted, assure, change_assured };
 
 /// Bytes that guests with memory on demand were assured and do not have yet.
 static ASSURED_BYTES: AtomicU64 = AtomicU64::new(0);

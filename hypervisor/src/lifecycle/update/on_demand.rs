@@ -26,21 +26,13 @@ pub struct Held(Weak<Instance>);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.upgrade().iter().for_each(|run| settle(run));
-    }
-}
-
-/// The update is over for a guest.
-fn settle(run: &Instance) {
-    if let Some(blocks) = run.machine.memory().blocks() {
-        blocks.settle();
-        run.guest.poll_devices();
+        self.0.upgrade().iter().for_each(|run| run.settle_memory());
     }
 }
 
 /// The update is over for all guests: this image owns all memory.
 pub fn settle_all() {
-    GUESTS.all().filter_map(|guest| guest.run::<Instance>()).for_each(|run| settle(&run));
+    GUESTS.all().filter_map(|guest| guest.run::<Instance>()).for_each(|run| run.settle_memory());
 }
 
 impl HandOverState {
