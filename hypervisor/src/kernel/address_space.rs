@@ -55,9 +55,9 @@ fn keep(tables: Tables, iommus: &iommu::Table) {
     iommus.keep();
 }
 
-/// An image that has taken over owns all memory, but for what guests have and what is still to be read. `on_demand` names
+/// An image that has taken over owns all memory, but for what guests have and what is still to be read. `on_demand` is
 /// the memory that guests have on demand.
-pub fn take_all_memory(on_demand: &dyn Fn(&mut dyn FnMut(PhysRange))) {
+pub fn take_all_memory(on_demand: &[PhysRange]) {
     let (Some(info), Some(options)) = (boot_info(), options()) else { return };
     let Ok((staging_memory, switch_frames)) = inherited::on_trial() else { return };
     if ledger::take_all(info, options, staging_memory, inherited::record().as_ref(), on_demand) {

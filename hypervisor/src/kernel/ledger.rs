@@ -74,28 +74,26 @@ pub fn open_on_trial(staging_memory: PhysRange) {
     reserve(&mut frames, room);
 }
 
-/// An image that was on trial owns all memory, but for what guests have (`on_demand` names what they have so) and what is
-/// still to be read. Returns whether
-/// there is room for an epitaph.
+/// An image that was on trial owns all memory, but for what guests have (`on_demand`: what they have so) and what is still
+/// to be read. Returns whether there is room for an epitaph.
 pub fn take_all(
     info: &BootInfo,
     options: &Options,
     staging_memory: PhysRange,
     before: Before<'_>,
-    on_demand: &dyn Fn(&mut dyn FnMut(PhysRange)),
+    on_demand: &[PhysRange],
 ) -> bool {
     let mut frames = FRAMES.lock();
     add_all(&mut frames, info, options, staging_memory);
     retired::adopt(&mut frames, retired_ranges(before));
     let kept = kept(before).filter(|kept| *kept != staging_memory);
     in_use(info).chain(kept).for_each(|range| reserve(&mut frames, range));
-    let mut keep_for_guest = |range| {
+    let keep_for_guest = |range| {
         if let Err(error) = frames.keep_for_guest(range) {
             panic!("memory {range} cannot be a guest's: {error}");
         }
     };
-    guest_memory(before).for_each(&mut keep_for_guest);
-    on_demand(&mut keep_for_guest);
+    guest_memory(before).chain(on_demand.iter().copied()).for_each(keep_for_guest);
     reserve_epitaph(&mut frames, info)
 }
 

@@ -83,7 +83,7 @@ impl Finishing {
         self.report = report(&self.stamps);
         trial_pages::end();
         adoption::drop_slots();
-        address_space::take_all_memory(&on_demand::each_range);
+        address_space::take_all_memory(&on_demand::ranges());
         on_demand::settle_all();
     }
 

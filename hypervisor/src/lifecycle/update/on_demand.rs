@@ -77,13 +77,15 @@ pub(super) fn adopt(guest: &Guest) -> Result<Option<GuestRam>, String> {
     Ok(Some(GuestRam::adopt_on_demand(&FRAME_SOURCE, frames, spares, assured_bytes)))
 }
 
-/// Calls `keep` for all memory of guests that have it on demand, spare blocks with it.
-pub(super) fn each_range(keep: &mut dyn FnMut(PhysRange)) {
+/// All memory of guests that have it on demand, spare blocks with it.
+pub(super) fn ranges() -> Vec<PhysRange> {
+    let mut ranges = Vec::new();
     for guest in GUESTS.all() {
         let Ok(Some(OnDemand { frames, spares, .. })) = inherited(guest.number) else { continue };
         let there = frames.iter().chain(&spares).map(|place| place.get()).filter(|place| *place != 0);
-        there.filter_map(|place| PhysRange::from_start(PhysAddr(place), demand::BLOCK_BYTES)).for_each(&mut *keep);
+        ranges.extend(there.filter_map(|place| PhysRange::from_start(PhysAddr(place), demand::BLOCK_BYTES)));
     }
+    ranges
 }
 
 fn inherited(guest: u32) -> Result<Option<OnDemand>, String> {
