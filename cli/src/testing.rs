@@ -43,6 +43,7 @@ pub fn vm(name: &str, state: VmState) -> VmInfo {
         state,
         vcpus: 1,
         memory_bytes: 1 << 20,
+        resident_bytes: None,
         cpus: vec![0],
         since_ns: 0,
         throttled_since_ns: None,

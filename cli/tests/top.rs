@@ -122,6 +122,7 @@ fn guest(exits: u64) -> VmInfo {
         state: VmState::Running,
         vcpus: 1,
         memory_bytes: 64 << 20,
+        resident_bytes: None,
         cpus: vec![0],
         since_ns: 0,
         throttled_since_ns: None,

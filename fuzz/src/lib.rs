@@ -32,6 +32,7 @@
 
 mod archive;
 mod assigned;
+mod balloon;
 mod boot_time;
 mod counters;
 mod device_states;
@@ -59,6 +60,7 @@ mod vmx;
 pub use self::virtio::{virtio_console, virtio_rng, virtqueue};
 pub use self::vmx::vmx;
 pub use assigned::assigned;
+pub use balloon::virtio_balloon;
 pub use boot_time::{firmware, handover, linux, multiboot2, options, pvh};
 pub use counters::counters;
 pub use device_states::device_states;
@@ -119,6 +121,7 @@ pub const TARGETS: [(&str, Body); 37] = [
     ("virtqueue", virtqueue),
     ("virtio_rng", virtio_rng),
     ("virtio_console", virtio_console),
+    ("virtio_balloon", virtio_balloon),
     ("nbd", nbd),
     ("virtio_blk", virtio_blk),
     ("vmx", vmx),

@@ -83,12 +83,18 @@ fn table(vms: &[VmInfo], uptime_ns: u64) -> Table {
             format!("{:.0} s", seconds(uptime_ns.saturating_sub(vm.since_ns))),
             vm.vcpus.to_string(),
             cpus.join(","),
-            Size { bytes: vm.memory_bytes }.to_string(),
+            memory(vm),
             vm.exits_total.to_string(),
             vm.reason.clone().unwrap_or_default(),
         ]);
     }
     table
+}
+
+/// Formats its memory; of memory on demand also the part that it has.
+fn memory(vm: &VmInfo) -> String {
+    let seen = Size { bytes: vm.memory_bytes };
+    vm.resident_bytes.map_or_else(|| seen.to_string(), |bytes| format!("{} of {seen}", Size { bytes }))
 }
 
 /// Formats its state; a running guest may be throttled beside that.

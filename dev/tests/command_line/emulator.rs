@@ -236,6 +236,7 @@ fn debian(ended: Option<&str>) -> VmInfo {
         state: if ended.is_some() { VmState::Stopped } else { VmState::Running },
         vcpus: 2,
         memory_bytes: 512 << 20,
+        resident_bytes: None,
         cpus: vec![0, 1],
         throttled_since_ns: None,
         since_ns: 4_000_000_000,

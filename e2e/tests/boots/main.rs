@@ -26,6 +26,7 @@ mod counters;
 mod cpus;
 mod created;
 mod crowd;
+mod demand;
 mod devices;
 mod disk_boot;
 mod disks;
@@ -213,6 +214,7 @@ fn trials() -> Vec<Trial> {
         ("sockets", if Kernel::Default.drivers().is_ok() { sockets::RULES } else { &[] }),
         ("guest_control", if Kernel::Default.drivers().is_ok() { guest_control::RULES } else { &[] }),
         ("virtio", if Kernel::Default.drivers().is_ok() { virtio::RULES } else { &[] }),
+        ("demand", if Kernel::Default.drivers().is_ok() { demand::RULES } else { &[] }),
         ("linux_functions", if Kernel::Default.drivers().is_ok() { linux_functions::RULES } else { &[] }),
         ("machine_checks", machine_checks::RULES),
         ("many_guests", many_guests::RULES),
@@ -292,6 +294,7 @@ fn long_tests() -> Vec<Trial> {
         ("whole_path", if whole_path::is_possible() { whole_path::LONG_RULES } else { &[] }),
         ("disks", if has_disks() { disks::LONG_RULES } else { &[] }),
         ("virtio", if Kernel::V6_12.drivers().is_ok() { virtio::LONG_RULES } else { &[] }),
+        ("demand", if Kernel::V6_12.drivers().is_ok() { demand::LONG_RULES } else { &[] }),
         ("linux_functions", if Kernel::V6_1Full.file().is_ok() { linux_functions::DRIVER_LONG_RULES } else { &[] }),
         ("io", if Kernel::V6_1Full.file().is_ok() { linux_functions::IO_LONG_RULES } else { &[] }),
         ("endings", endings::steps::LONG_RULES),

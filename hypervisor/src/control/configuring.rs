@@ -97,8 +97,9 @@ pub fn create(content: &[u8]) -> Result<ReplyBody, Refusal> {
         Manifest::addition_from_content(content).map_err(|problem| refusal("", &Refused::Problem(problem)))?;
     let config = configuration::manifest().add(addition).map_err(|refused| refusal("", &refused))?;
     let free = FRAMES.lock().free_for_guests_bytes();
-    if config.memory_bytes > free {
-        let (name, wanted, free) = (&config.name, ByteSize(config.memory_bytes), ByteSize(free));
+    let wanted = config.assured_bytes.unwrap_or(config.memory_bytes);
+    if wanted > free {
+        let (name, wanted, free) = (&config.name, ByteSize(wanted), ByteSize(free));
         let reason = format!("guest '{name}' needs {wanted} of memory, and the host has {free}");
         let hint = "give it less, stop a guest, or give the host more memory".into();
         return Err(Refusal { code: RefusalCode::Exhausted, reason, hint });

@@ -11,6 +11,8 @@ use crate::arch::boot::{BUILD, newest_version};
 use crate::arch::memory::FRAMES;
 use crate::arch::strays;
 use crate::arch::{apic, speculation, stack, timer};
+use crate::guests::guest::Guest;
+use crate::guests::instance::Instance;
 use crate::guests::slots::GUESTS;
 use crate::kernel::cpus::{self, VIRTUALIZATION};
 use crate::kernel::inherited;
@@ -66,7 +68,12 @@ pub fn vulnerabilities() -> Vec<Vulnerability> {
 fn guest_bytes() -> u64 {
     use wire::VmState::{Failed, Stopped};
     let loaded = GUESTS.all().filter(|guest| !matches!(guest.status().state, Stopped | Failed));
-    loaded.map(|guest| guest.config.memory_bytes).sum()
+    loaded.map(|guest| resident_bytes(&guest).unwrap_or(guest.config.memory_bytes)).sum()
+}
+
+/// Memory that a guest has now, if it gets it on demand and runs.
+pub fn resident_bytes(guest: &Guest) -> Option<u64> {
+    Some(guest.run::<Instance>()?.machine.memory().blocks()?.resident_bytes())
 }
 
 /// Memory that the loader's modules (the bundle) hold: the guests' files, not the host's.

@@ -215,6 +215,7 @@ fn describe(guest: &Guest) -> VmInfo {
         state: status.state,
         vcpus: guest.config.vcpus,
         memory_bytes: guest.config.memory_bytes,
+        resident_bytes: info::resident_bytes(guest),
         cpus: guest.cpus(),
         since_ns: status.since_ns,
         throttled_since_ns: guest.health.throttled_since_ns(),

@@ -18,6 +18,9 @@ pub(super) fn encode(all: &[&Scraped], encoder: &mut DescriptorEncoder<'_>) -> f
     family("baton_guest_state", "1 for the state in which the guest is").gauge(encoder, guests(states))?;
     let memory = family("baton_guest_memory", "Memory that the guest sees").bytes();
     memory.gauge(encoder, guests(|host, vm| vec![(of(host, vm), vm.memory_bytes as f64)]))?;
+    let resident = family("baton_guest_memory_resident", "Memory that the guest has now, where it gets it on demand");
+    let rows = |host: &str, vm: &VmInfo| vm.resident_bytes.map(|now| (of(host, vm), now as f64)).into_iter().collect();
+    resident.bytes().gauge(encoder, guests(rows))?;
     let vcpus = family("baton_guest_vcpus", "vCPUs of the guest");
     vcpus.gauge(encoder, guests(|host, vm| vec![(of(host, vm), f64::from(vm.vcpus))]))?;
     let throttled = family("baton_guest_throttled", "1 if a vCPU of the guest is throttled because it spins");

@@ -17,6 +17,7 @@ pub fn guest(name: &str, state: VmState) -> VmInfo {
         state,
         vcpus: 1,
         memory_bytes: 64 << 20,
+        resident_bytes: None,
         cpus: vec![0],
         since_ns: 5,
         throttled_since_ns: None,

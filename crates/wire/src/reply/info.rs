@@ -172,6 +172,9 @@ pub struct VmInfo {
     pub vcpus: u32,
     /// Memory it sees.
     pub memory_bytes: u64,
+    /// The part of it that it has now; `None`: all of it, or it does not run.
+    #[serde(default)]
+    pub resident_bytes: Option<u64>,
     /// The host's CPU of each virtual one, in order; empty where none is assigned.
     #[serde(rename = "processors")]
     pub cpus: Vec<u32>,

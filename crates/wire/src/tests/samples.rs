@@ -372,6 +372,7 @@ pub fn vm_info(index: u32) -> VmInfo {
         state: VmState::Running,
         vcpus: 2,
         memory_bytes: 512 << 20,
+        resident_bytes: (index == 1).then_some(96 << 20),
         cpus: vec![0, 1],
         since_ns: 77,
         throttled_since_ns: (index == 1).then_some(78),

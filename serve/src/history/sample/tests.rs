@@ -12,6 +12,7 @@ fn snapshot(at_ns: u64, ran_ns: u64, waited_ns: u64, exits_total: u64) -> Snapsh
         state: VmState::Running,
         vcpus: 1,
         memory_bytes: 0,
+        resident_bytes: None,
         cpus: vec![0],
         since_ns: 0,
         throttled_since_ns: None,
