@@ -31,6 +31,8 @@ const OTHER: &str = "other";
 const DRIVERS: &[&str] = &["virtio_pci", "virtio_balloon"];
 const ASSURED: Size = Size::mebibytes(64);
 const SEEN: Size = Size::mebibytes(384);
+/// Runs of `memtest`; the first while memory comes.
+const TESTS: usize = 4;
 /// Linux, its initial file system and what it keeps of files.
 const MOST_WHEN_IDLE: u64 = 192 << 20;
 /// Less than the four fifths of its memory that `memtest` writes.
@@ -55,9 +57,8 @@ fn resident(host: &mut Host, name: &str, is_enough: impl Fn(u64) -> bool) -> Res
 
 fn comes_and_goes(kernel: Kernel, updates: u64) -> Result<()> {
     let folder = folder()?;
-    let tests = ["memtest"; 8].join(",");
+    let tests = ["memtest"; TESTS].join(",");
     let mut host = Recipe::new().guest(linux(&folder, LINUX, kernel, &format!("{tests},wait"))?).start()?;
-    // The first of them while memory comes.
     for generation in 2..2 + updates {
         host.update_to(generation)?;
     }
@@ -67,7 +68,7 @@ fn comes_and_goes(kernel: Kernel, updates: u64) -> Result<()> {
     host.update_to(2 + updates)?;
     resident(&mut host, LINUX, |bytes| bytes <= MOST_WHEN_IDLE)?;
     let console = host.seen.console(LINUX);
-    ensure!(console.matches("written and read back").count() == 8 && !console.contains("WRONG"), "{console}");
+    ensure!(console.matches("written and read back").count() == TESTS && !console.contains("WRONG"), "{console}");
     let complaints = dmesg::suspicious(&console);
     ensure!(complaints.is_empty(), "the guest complains: {complaints:#?}");
     Ok(())
