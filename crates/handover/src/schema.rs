@@ -165,6 +165,7 @@ pub const DEVICES: &[DeviceFormat] = &[
             structure::<state::BlkWrite>(Part::Piece),
         ],
     ),
+    device(DeviceKind::PowerButton, &[structure::<state::PowerButton>(Part::Piece)]),
     device(
         DeviceKind::VirtioBalloon,
         &[
@@ -174,7 +175,6 @@ pub const DEVICES: &[DeviceFormat] = &[
             structure::<state::Balloon>(Part::Piece),
         ],
     ),
-    device(DeviceKind::PowerButton, &[structure::<state::PowerButton>(Part::Piece)]),
 ];
 
 /// A physical function, with a line or without.

@@ -264,7 +264,7 @@ fn a_seal_behind_the_archive_is_passed_over() {
 /// Changes where the encoding of a manifest does: then its version is to be raised, and the one before to be read.
 #[test]
 fn a_version_has_one_encoding() {
-    const CRC32: u32 = 0x29cf_325a;
+    const CRC32: u32 = 0x2bbf_67e0;
     let mut guest = with_line(Some(16));
     guest.functions[0].virtual_functions = 4;
     guest.virtio = VirtioDevices { rng: true, console: false };
@@ -277,6 +277,7 @@ fn a_version_has_one_encoding() {
     let limits = DiskLimits { requests_per_s: Some(9), bytes_per_s: None };
     guest.disks = vec![DiskConfig { cid: 4, export: "root".to_string(), limits, ..DiskConfig::default() }];
     guest.is_paravirtual = true;
+    guest.assured_bytes = Some(2 << 20);
     let host = HostConfig {
         image: Some("baton.elf".to_string()),
         trusted_keys: vec![[7; 32]],

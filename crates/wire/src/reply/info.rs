@@ -172,9 +172,6 @@ pub struct VmInfo {
     pub vcpus: u32,
     /// Memory it sees.
     pub memory_bytes: u64,
-    /// The part of it that it has now; `None`: all of it, or it does not run.
-    #[serde(default)]
-    pub resident_bytes: Option<u64>,
     /// The host's CPU of each virtual one, in order; empty where none is assigned.
     #[serde(rename = "processors")]
     pub cpus: Vec<u32>,
@@ -192,6 +189,9 @@ pub struct VmInfo {
     /// Its console's output since the image started.
     #[serde(default)]
     pub console: ConsoleOutput,
+    /// The part of its memory that it has now; `None`: all of it, or it does not run.
+    #[serde(default)]
+    pub resident_bytes: Option<u64>,
 }
 
 /// Output of a guest's console.
