@@ -24,7 +24,7 @@ pub(super) const PROGRAM: &str = "qemu-system-x86_64";
 /// The files that QEMU reads to start a kernel, and the folders of distributions that have them.
 pub(super) const FIRMWARE: [&str; 3] = ["bios-256k.bin", "linuxboot_dma.bin", "kvmvapic.bin"];
 const FIRMWARE_FOLDERS: [&str; 3] = ["/usr/share/qemu", "/usr/share/seabios", "/usr/share/qemu-kvm"];
-const MEMORY: &str = "2G";
+pub(super) const MEMORY: &str = "2G";
 /// Free of the races between the threads of QEMU's emulation: a guest of KVM's that loses an interrupt to one of them
 /// waits for ever.
 pub(super) const ACCELERATOR: &str = "tcg,thread=single";

@@ -10,7 +10,6 @@ mod script;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use lab::datagrams::Receiver;
@@ -33,7 +32,6 @@ const MODULES: &[&str] = &["kvm_amd", "tun", "bridge", "vhost_net", "virtio_pci"
 const GUESTS_MODULES: &[&str] = &["virtio_pci", "virtio_net"];
 /// The guest's memory of 256 MiB and the files of [`script`], from 1 GiB on.
 const KEPT: &str = "memmap=512M!1G";
-const MEMORY: &str = "2G";
 /// The machine's card. Stock cloud kernels have no driver of an e1000e; this one's link is there at once.
 const CARD: &str = "virtio-net-pci,netdev=net,romfile=";
 /// Where kexec is, with its libraries.
@@ -42,8 +40,6 @@ const KEXEC: &str = "target/guests/kexec.cpio";
 const QEMU_OF_SETUP: &str = "target/qemu-10/usr/bin/qemu-system-x86_64";
 const FIRMWARE_OF_SETUP: [&str; 2] = ["target/qemu-10/usr/share/qemu", "target/qemu-10/usr/share/seabios"];
 const OLDEST_QEMU: (u32, u32) = (8, 2);
-/// Of one machine: it starts in a minute or two, and each replacement takes seconds.
-const TIMEOUT: Duration = Duration::from_secs(900);
 
 /// Reports its silences beside the largest median of Baton's updates.
 pub(super) fn report(context: &Context, report: &mut Report<'_>, own_ms: f64) -> Result<()> {
@@ -57,7 +53,7 @@ pub(super) fn report(context: &Context, report: &mut Report<'_>, own_ms: f64) ->
     figure("silence_without_update", "ms", windows.without_ms)?;
     figure("silence_with_update", "ms", windows.with_ms)?;
     figure("datagrams_lost", "datagrams", vec![windows.lost])?;
-    report.figure(Figure::measured("beside KVM", "transfer_pause", "ratio", [own_ms / pause])).map(drop)
+    report.figure(Figure::measured("KVM ÷ Baton", "transfer_pause", "ratio", [pause / own_ms])).map(drop)
 }
 
 /// Measures the silences of so many replacements.
@@ -85,11 +81,11 @@ fn measure(context: &Context, replacements: usize) -> Result<Windows> {
 fn start(context: &Context, folder: &Path, port: u16) -> Result<Direct> {
     let initrd = folder.join("initrd.cpio");
     fs::write(&initrd, archive(context, folder, port)?).context("the initial file system cannot be written")?;
-    let mut command = direct::command_by(kvm::ACCELERATOR, context, 1, MEMORY);
+    let mut command = direct::command_by(kvm::ACCELERATOR, context, 1, kvm::MEMORY);
     command.arg("-kernel").arg(context.made(kvm::KERNEL)?).arg("-initrd").arg(initrd);
     command.args(["-append", &format!("console=ttyS0 loglevel=4 no_timer_check {KEPT}")]);
     command.args(["-netdev", "user,id=net", "-device", CARD]);
-    Direct::start_for(context, command, context.timeout.max(TIMEOUT))
+    Direct::start_for(context, command, context.timeout.max(kvm::TIMEOUT))
 }
 
 /// The first kernel's initial file system: the next one's, and what the memory that is kept is filled with.
