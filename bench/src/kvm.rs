@@ -17,19 +17,19 @@ use super::Context;
 use super::direct::{self, Direct};
 
 /// The kernel of the host, which has the modules. Its guests have [`GUESTS_KERNEL`].
-const KERNEL: &str = "target/kernels/6.12/vmlinuz";
-const GUESTS_KERNEL: &str = "target/kernels/default/vmlinuz";
-const INITRAMFS: &str = "target/guests/initramfs.cpio";
-const PROGRAM: &str = "qemu-system-x86_64";
+pub(super) const KERNEL: &str = "target/kernels/6.12/vmlinuz";
+pub(super) const GUESTS_KERNEL: &str = "target/kernels/default/vmlinuz";
+pub(super) const INITRAMFS: &str = "target/guests/initramfs.cpio";
+pub(super) const PROGRAM: &str = "qemu-system-x86_64";
 /// The files that QEMU reads to start a kernel, and the folders of distributions that have them.
-const FIRMWARE: [&str; 3] = ["bios-256k.bin", "linuxboot_dma.bin", "kvmvapic.bin"];
+pub(super) const FIRMWARE: [&str; 3] = ["bios-256k.bin", "linuxboot_dma.bin", "kvmvapic.bin"];
 const FIRMWARE_FOLDERS: [&str; 3] = ["/usr/share/qemu", "/usr/share/seabios", "/usr/share/qemu-kvm"];
-const MEMORY: &str = "2G";
+pub(super) const MEMORY: &str = "2G";
 /// Free of the races between the threads of QEMU's emulation: a guest of KVM's that loses an interrupt to one of them
 /// waits for ever.
-const ACCELERATOR: &str = "tcg,thread=single";
+pub(super) const ACCELERATOR: &str = "tcg,thread=single";
 /// Its guests take minutes to boot: each access to a device is some forty thousand instructions.
-const TIMEOUT: Duration = Duration::from_secs(900);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(900);
 /// `guest NAME INITRD OPTIONS ARGUMENTS…` runs a guest and shows what it prints.
 const PRELUDE: &str = r#"guest() {
   name=$1 initrd=$2 options=$3
@@ -112,15 +112,15 @@ fn archive(context: &Context, folder: &Path, peer: Peer<'_>) -> Result<Vec<u8>> 
     .concat())
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("{} cannot be read", path.display()))
 }
 
-fn modules(kernel: &Path, names: &[&str]) -> Result<Vec<u8>> {
+pub(super) fn modules(kernel: &Path, names: &[&str]) -> Result<Vec<u8>> {
     Drivers::of(kernel.parent().unwrap_or(kernel))?.archive(names)
 }
 
-fn program() -> Result<PathBuf> {
+pub(super) fn program() -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(PROGRAM)).find(|file| file.is_file());
     let found = found.with_context(|| format!("there is no {PROGRAM} in PATH"))?;
@@ -128,6 +128,6 @@ fn program() -> Result<PathBuf> {
     Ok(found)
 }
 
-fn firmware(name: &str) -> Option<PathBuf> {
+pub(super) fn firmware(name: &str) -> Option<PathBuf> {
     FIRMWARE_FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|file| file.is_file())
 }

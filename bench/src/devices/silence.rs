@@ -2,6 +2,7 @@
 //! A stream of datagrams from a guest's own network card, while the host is updated.
 
 use std::fs;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use baton::drivers::Drivers;
 use baton::size::Size;
 use bundle::AssignedConfig;
 use lab::What;
-use lab::datagrams::Receiver;
+use lab::datagrams::{Arrivals, Receiver};
 use wire::{ReplyBody, RequestBody, UpdateBy};
 
 use super::XAPIC;
@@ -23,14 +24,15 @@ const MEMORY: Size = Size::mebibytes(768);
 const GUEST_MEMORY: Size = Size::mebibytes(384);
 const CARD: &str = "8086:10d3";
 /// The addresses of QEMU's user networking.
-const OWN: &str = "10.0.2.15";
-const GATEWAY: &str = "10.0.2.2";
+pub(super) const OWN: &str = "10.0.2.15";
+pub(super) const GATEWAY: &str = "10.0.2.2";
 /// Updates of each machine.
 const UPDATES: usize = 50;
 /// From the first datagram to the first update, and between windows.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Longest silences in milliseconds.
+#[derive(Debug, Default)]
 pub(super) struct Windows {
     pub with_ms: Vec<f64>,
     pub without_ms: Vec<f64>,
@@ -38,6 +40,13 @@ pub(super) struct Windows {
 }
 
 impl Windows {
+    /// Adds the longest silences of two windows: with an update, and without one.
+    pub(super) fn add(&mut self, arrivals: &Arrivals, with: Range<Duration>, without: Range<Duration>) {
+        let silence = |window| arrivals.longest_silence(window).as_secs_f64() * 1e3;
+        self.with_ms.push(silence(with));
+        self.without_ms.push(silence(without));
+    }
+
     /// By how much each update's silence was longer than that of the window after it.
     pub(super) fn excess_ms(&self) -> Vec<f64> {
         self.with_ms.iter().zip(&self.without_ms).map(|(with, without)| with - without).collect()
@@ -79,7 +88,7 @@ pub(super) fn measure(context: &Context, iommu: Iommu, name: &str) -> Result<Win
     };
     let mut host = setup.start(context)?;
     await_stream(context, &mut host)?;
-    let mut windows = Windows { with_ms: Vec::new(), without_ms: Vec::new(), lost: 0.0 };
+    let mut windows = Windows::default();
     for update in 1..=UPDATES {
         context.step(&format!("devices: {name}: update {update} of {UPDATES}"));
         sleep(PAUSE);
@@ -91,10 +100,8 @@ pub(super) fn measure(context: &Context, iommu: Iommu, name: &str) -> Result<Win
         }
         let length = receiver.now() - start;
         sleep(PAUSE + length + PAUSE);
-        let arrivals = receiver.arrivals();
-        let silence = |from: Duration| arrivals.longest_silence(from..from + length).as_secs_f64() * 1e3;
-        windows.with_ms.push(silence(start));
-        windows.without_ms.push(silence(start + length + PAUSE));
+        let without = start + length + PAUSE;
+        windows.add(&receiver.arrivals(), start..start + length, without..without + length);
     }
     windows.lost = receiver.arrivals().lost_count() as f64;
     Ok(windows)
