@@ -86,7 +86,7 @@ pub use tables::{frames, klog, klog_foreign, paging, timeline};
 pub type Body = fn(&[u8]);
 
 /// Every target with its name.
-pub const TARGETS: [(&str, Body); 37] = [
+pub const TARGETS: [(&str, Body); 38] = [
     ("bundle", bundle),
     ("manifest", manifest),
     ("loaders", loaders),

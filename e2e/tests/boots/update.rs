@@ -309,7 +309,7 @@ fn an_update_that_finds_no_memory_is_refused() -> Result<()> {
     let guest = Guest { memory: Size::mebibytes(96), ..tiny(B, "keeper", "rounds=2000000000 do=registers")? };
     let idle = tiny(A, "keeper", "do=wait")?;
     let recipe = Recipe::new().options("tsc=skip").guest(idle).guest(guest);
-    let mut host = Recipe { memory: Size::mebibytes(124), ..recipe }.start()?;
+    let mut host = Recipe { memory: Size::mebibytes(125), ..recipe }.start()?;
     for guest in [A, B] {
         host.event(&EventKind::VmStarted { name: guest.to_owned() })?;
     }

@@ -91,15 +91,11 @@ fn reads_find_zeros_where_nothing_is_and_writes_bring_blocks() {
     let host = Host::new(1);
     let blocks = guest(&host, 6, 0);
     let across = BLOCK_BYTES - 1;
-    let parts = |copying: &mut dyn FnMut(&mut dyn FnMut(Option<u64>, core::ops::Range<usize>))| {
-        let mut parts = Vec::new();
-        copying(&mut |host, part| parts.push((host, part)));
-        parts
-    };
-    let read = parts(&mut |act| blocks.reading(across, 3).unwrap().each_part(across, 3, act));
+    let (mut read, mut written) = (Vec::new(), Vec::new());
+    blocks.reading(across, 3).unwrap().each_part(across, 3, |host, part| read.push((host, part)));
     assert_eq!(read, [(None, 0..1), (None, 1..3)]);
     assert!(blocks.writing(across, 3).is_err(), "there is one frame");
-    let written = parts(&mut |act| blocks.writing(across, 1).unwrap().each_part(across, 1, act));
+    blocks.writing(across, 1).unwrap().each_part(across, 1, |host, part| written.push((host, part)));
     assert_eq!(written, [(Some(BLOCK_BYTES + across), 0..1)]);
 }
 
