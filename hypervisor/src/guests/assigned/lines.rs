@@ -86,16 +86,25 @@ impl Line {
     /// No vector is left.
     pub fn open(&mut self, routes: &mut Routes) -> Result<(), String> {
         let mut claims = CLAIMS.lock();
-        let shared = claims.partner(self.gsi, self.place).and_then(|partner| partner.vector);
-        let vector = match shared {
-            Some(vector) => {
-                routes.join(vector);
-                vector
-            }
-            None => self.program(routes)?,
-        };
-        claims.set_vector(self.place, Some(vector));
+        if !self.join(&mut claims, routes) {
+            let vector = self.program(routes)?;
+            claims.set_vector(self.place, Some(vector));
+        }
         Ok(())
+    }
+
+    /// As [`Self::open`], if another function has the input open: no IOMMU is needed for that. Returns whether one has.
+    pub fn open_beside(&mut self, routes: &mut Routes) -> bool {
+        self.join(&mut CLAIMS.lock(), routes)
+    }
+
+    fn join(&self, claims: &mut Claims, routes: &mut Routes) -> bool {
+        let shared = claims.partner(self.gsi, self.place).and_then(|partner| partner.vector);
+        if let Some(vector) = shared {
+            routes.join(vector);
+            claims.set_vector(self.place, shared);
+        }
+        shared.is_some()
     }
 
     /// Has the input send a vector of its own, which is returned.
