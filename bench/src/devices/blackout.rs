@@ -59,7 +59,9 @@ pub(super) fn measure(
             "{} of {tried} blackouts began between two transfers: use a machine with fewer programs on it",
             ended.between
         );
-        context.step(&format!("devices: {name}: {} of {wanted} blackouts with a transfer's end", ended.counted));
+        let Ended { counted, .. } = ended;
+        let wrong = machine.wrong;
+        context.step(&format!("devices: {name}: {counted} of {wanted} blackouts with a transfer's end, {wrong} wrong"));
         match machine.update(context)? {
             true => ended.counted += 1,
             false => ended.between += 1,

@@ -15,6 +15,8 @@ use crate::setup::{HostSetup, guest};
 const MEMORY: Size = Size::mebibytes(256);
 const GUEST_MEMORY: Size = Size::mebibytes(16);
 const EDU: &str = "1234:11e8";
+/// So many times the usual limit is waited: the emulator executes each instruction by itself.
+const PATIENCE: u32 = 5;
 /// The beginnings of the guest's lines with the times.
 const LINES: [&str; 2] = ["edu: msi running ", "edu: msi halted-by-timer "];
 
@@ -40,7 +42,7 @@ pub(super) fn measure(context: &Context, iommu: Iommu) -> Result<[Row; 2]> {
         ..HostSetup::new(MEMORY)
     };
     let mut console = String::new();
-    let lines = setup.start(context)?.wait(context.timeout, "the guest's lines with the times", |what| {
+    let lines = setup.start(context)?.wait(PATIENCE * context.timeout, "the guest's lines with the times", |what| {
         if let What::Console { bytes, .. } = what {
             console += &String::from_utf8_lossy(bytes);
         }

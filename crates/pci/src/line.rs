@@ -44,16 +44,32 @@ pub enum Refused {
     Full,
 }
 
+/// The functions for which a shared input has interrupted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interrupted {
+    /// Those that report an interrupt.
+    Reported,
+    /// None: the guest has served it meanwhile. The input is to be unmasked, and interrupts again if it was not so.
+    Served,
+    /// All with open lines: none reports one, now for the second time in a row. PCI 2.2 had no bit for it in the status
+    /// register.
+    All,
+    /// None, since no line is open.
+    Closed,
+}
+
 /// The inputs that functions have. Functions of one guest may share one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims {
     taken: ArrayVec<Claim, MOST>,
+    /// Shared inputs for whose last interrupt no function reported one.
+    unreported: ArrayVec<u32, MOST>,
 }
 
 impl Claims {
     /// No lines.
     pub const fn new() -> Self {
-        Self { taken: ArrayVec::new_const() }
+        Self { taken: ArrayVec::new_const(), unreported: ArrayVec::new_const() }
     }
 
     /// Assigns an input to a function, in place of one that it had.
@@ -75,6 +91,7 @@ impl Claims {
     /// Releases a function's input.
     pub fn release(&mut self, function: Bdf) {
         self.taken.retain(|claim| claim.function != function);
+        self.unreported.retain(|gsi| self.taken.iter().any(|claim| claim.gsi == *gsi));
     }
 
     /// The vector that a function's input sends from here on; `None` once its line is closed.
@@ -97,17 +114,31 @@ impl Claims {
         self.open(gsi).find(|claim| claim.function != function)
     }
 
-    /// The functions for which an input has interrupted: those with open lines that report an interrupt, by
-    /// `is_asserted`; all with open lines if none does, since PCI 2.2 had no bit for it in the status register.
-    pub fn raised(&self, gsi: u32, mut is_asserted: impl FnMut(Bdf) -> bool) -> ArrayVec<Claim, MOST> {
-        let mut all: ArrayVec<Claim, MOST> = self.open(gsi).collect();
-        // One alone needs no access to its registers.
-        if all.len() > 1 {
-            let mut asserted = all.clone();
-            asserted.retain(|claim| is_asserted(claim.function));
-            all = if asserted.is_empty() { all } else { asserted };
+    /// The functions with open lines at an input.
+    pub fn at(&self, gsi: u32) -> ArrayVec<Claim, MOST> {
+        self.open(gsi).collect()
+    }
+
+    /// Whether several functions have an input, with open lines or not. One alone needs no access to its registers; one
+    /// beside others whose lines are closed may not be the one that has interrupted: theirs may have been open then.
+    pub fn is_shared(&self, gsi: u32) -> bool {
+        self.taken.iter().filter(|claim| claim.gsi == gsi).nth(1).is_some()
+    }
+
+    /// Notes whether a function with an open line has reported an interrupt, since a shared input has interrupted.
+    pub fn note_interrupt(&mut self, gsi: u32, is_reported: bool) -> Interrupted {
+        let was_unreported = self.unreported.contains(&gsi);
+        self.unreported.retain(|other| *other != gsi);
+        if is_reported {
+            return Interrupted::Reported;
         }
-        all
+        // There is room, since there are no more inputs than functions.
+        let is_first = !was_unreported && self.unreported.try_push(gsi).is_ok();
+        match self.open(gsi).next() {
+            None => Interrupted::Closed,
+            Some(_) if is_first => Interrupted::Served,
+            Some(_) => Interrupted::All,
+        }
     }
 
     fn open(&self, gsi: u32) -> impl Iterator<Item = Claim> + '_ {

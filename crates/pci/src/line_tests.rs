@@ -39,20 +39,44 @@ fn an_input_has_functions_of_one_guest() {
 }
 
 #[test]
-fn those_that_state_an_interrupt_have_raised_a_shared_line() {
+fn an_input_is_shared_beside_a_closed_line_too() {
     let mut claims = Claims::new();
-    for number in 1..=3 {
+    for (gsi, number) in [(16, 1), (17, 3), (16, 2)] {
+        assert!(!claims.is_shared(16));
+        assert_eq!(claims.claim(claim_of(gsi, number)), Ok(()));
+    }
+    assert!(claims.is_shared(16) && !claims.is_shared(17));
+    assert!(claims.at(16).is_empty(), "none is open");
+    claims.set_vector(function(1), Some(0x50));
+    assert_eq!(numbers(&claims.at(16)), [1]);
+    claims.set_vector(function(2), Some(0x50));
+    assert_eq!(numbers(&claims.at(16)), [1, 2]);
+    assert!(claims.at(17).is_empty());
+    claims.release(function(1));
+    assert!(!claims.is_shared(16));
+}
+
+#[test]
+fn an_interrupt_that_none_reports_is_for_all_if_it_repeats() {
+    use Interrupted::*;
+
+    let mut claims = Claims::new();
+    for number in 1..=2 {
         assert_eq!(claims.claim(claim_of(16, number)), Ok(()));
     }
-    assert!(claims.raised(16, |_| true).is_empty(), "none is open");
-    claims.set_vector(function(1), Some(0x50));
-    let one = claims.raised(16, |_| unreachable!("one alone is not asked"));
-    assert_eq!(numbers(&one), [1]);
+    assert_eq!(claims.note_interrupt(16, false), Closed);
     claims.set_vector(function(2), Some(0x50));
-    assert_eq!(numbers(&claims.raised(16, |place| place == function(2))), [2]);
-    assert_eq!(numbers(&claims.raised(16, |_| true)), [1, 2]);
-    assert_eq!(numbers(&claims.raised(16, |place| place == function(3))), [1, 2], "none that is open states it");
-    assert!(claims.raised(17, |_| true).is_empty());
+    assert_eq!(claims.note_interrupt(16, true), Reported);
+    assert_eq!([(); 4].map(|()| claims.note_interrupt(16, false)), [Served, All, Served, All]);
+    assert_eq!(claims.note_interrupt(16, false), Served);
+    assert_eq!(claims.note_interrupt(17, false), Closed, "another input");
+    assert_eq!(claims.note_interrupt(16, true), Reported);
+    assert_eq!(claims.note_interrupt(16, false), Served, "one was reported between");
+    claims.release(function(1));
+    claims.release(function(2));
+    assert_eq!(claims.claim(claim_of(16, 3)), Ok(()));
+    claims.set_vector(function(3), Some(0x51));
+    assert_eq!(claims.note_interrupt(16, false), Served, "the one before was for other functions");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use vm::devices::pci::assigned::{LINE, Raised};
 use crate::arch::percpu::{self, BOOT_CPU, PerCpu};
 use crate::arch::{cpu, device_vectors, strays};
 use crate::guests::assigned::functions::Function;
-use crate::guests::assigned::lines;
+use crate::guests::assigned::lines::{self, Sharing};
 use crate::guests::assigned::routes::{self, Owner, Route};
 use crate::guests::guest::Guest;
 use crate::guests::instance::Instance;
@@ -65,14 +65,26 @@ fn interrupt(me: u32, owner: Owner, raised: Raised, checking: Checking<'_>) {
 /// `checking` is of this run, if it is of any.
 fn interrupt_in(run: &Instance, me: u32, owner: Owner, raised: Raised, checking: Checking<'_>) {
     match raised {
-        // Functions of the guest may share the line.
-        Raised::Line => lines::raised(owner).iter().for_each(|owner| raise(run, me, *owner, raised, checking)),
-        Raised::Vector(_) => raise(run, me, owner, raised, checking),
+        Raised::Line => line_interrupt(run, me, owner, checking),
+        Raised::Vector(_) => _ = raise(run, me, owner, raised, false, checking),
     }
 }
 
-fn raise(run: &Instance, me: u32, owner: Owner, raised: Raised, checking: Checking<'_>) {
-    let Some(function) = run.functions().get(owner.function) else { return };
+/// Functions of the guest may share the line.
+fn line_interrupt(run: &Instance, me: u32, owner: Owner, checking: Checking<'_>) {
+    let Sharing { open, is_shared } = lines::sharing(owner);
+    let raise_all =
+        |is_asked| open.iter().fold(false, |any, owner| any | raise(run, me, *owner, Raised::Line, is_asked, checking));
+    let is_reported = raise_all(is_shared);
+    if is_shared && lines::is_for_all(owner, is_reported) {
+        raise_all(false);
+    }
+}
+
+/// Interrupts a function's guest; if the function is asked, only if it reports an interrupt for its line. Returns
+/// whether it was for this function.
+fn raise(run: &Instance, me: u32, owner: Owner, raised: Raised, is_asked: bool, checking: Checking<'_>) -> bool {
+    let Some(function) = run.functions().get(owner.function) else { return false };
     let mut wanted = None;
     let mut notify = |vcpu: usize, was_notified: bool| {
         wanted = Some(vcpu);
@@ -83,12 +95,19 @@ fn raise(run: &Instance, me: u32, owner: Owner, raised: Raised, checking: Checki
             }
         }
     };
-    run.machine.with_function(&*function, &mut notify, |function, outputs| function.raise(raised, outputs));
+    let mut has_interrupted = true;
+    run.machine.with_function(&*function, &mut notify, |function, outputs| {
+        has_interrupted = !is_asked || lines::has_interrupt(function.physical().place());
+        if has_interrupted {
+            function.raise(raised, outputs);
+        }
+    });
     let cpu = wanted.map(|vcpu| run.guest.cpu_of(vcpu)).filter(|cpu| *cpu != me);
     if let (Some(cpu), Raised::Vector(index)) = (cpu, raised) {
         // Without a vector there it comes here as before.
         let _ = follow(&function, index, cpu);
     }
+    has_interrupted
 }
 
 fn follow(function: &Function, index: u16, cpu: u32) -> Result<(), String> {

@@ -9,14 +9,18 @@
 //!
 //! So a line interrupts the host once for each interrupt that its guest has ended. Functions that share an input share
 //! the vector that it sends. When it interrupts, the host asserts the guest's lines of those functions whose status
-//! register reports an interrupt; if none does, of all. An input is unmasked when the guest ends the interrupt of one
-//! function. If another one's is not ended yet, the input interrupts once more, to no effect.
+//! register reports an interrupt; if none does twice in a row, of all. An input is unmasked when the guest ends the
+//! interrupt of one function. If another one's is not ended yet, the input interrupts once more, to no effect: that one
+//! still reports its interrupt, and its line is asserted, or the guest has served it meanwhile, and none reports one.
+//!
+//! A function is locked from the reading of its register to the assertion of its line, and while the guest's end of its
+//! interrupt lowers the line: a register that was read before the guest served the function asserts nothing after it.
 
 use alloc::format;
 use alloc::string::String;
 
 use ::pci::Bdf;
-use ::pci::line::{Claim, Claims, MOST, Refused, Unserved, reports_interrupt};
+use ::pci::line::{Claim, Claims, Interrupted, MOST, Refused, Unserved, reports_interrupt};
 use arrayvec::ArrayVec;
 use iommu::{Interrupt, Signal};
 use spin::Mutex;
@@ -82,16 +86,25 @@ impl Line {
     /// No vector is left.
     pub fn open(&mut self, routes: &mut Routes) -> Result<(), String> {
         let mut claims = CLAIMS.lock();
-        let shared = claims.partner(self.gsi, self.place).and_then(|partner| partner.vector);
-        let vector = match shared {
-            Some(vector) => {
-                routes.join(vector);
-                vector
-            }
-            None => self.program(routes)?,
-        };
-        claims.set_vector(self.place, Some(vector));
+        if !self.join(&mut claims, routes) {
+            let vector = self.program(routes)?;
+            claims.set_vector(self.place, Some(vector));
+        }
         Ok(())
+    }
+
+    /// As [`Self::open`], if another function has the input open: no IOMMU is needed for that. Returns whether one has.
+    pub fn open_beside(&mut self, routes: &mut Routes) -> bool {
+        self.join(&mut CLAIMS.lock(), routes)
+    }
+
+    fn join(&self, claims: &mut Claims, routes: &mut Routes) -> bool {
+        let shared = claims.partner(self.gsi, self.place).and_then(|partner| partner.vector);
+        if let Some(vector) = shared {
+            routes.join(vector);
+            claims.set_vector(self.place, shared);
+        }
+        shared.is_some()
     }
 
     /// Has the input send a vector of its own, which is returned.
@@ -157,14 +170,40 @@ impl Drop for Line {
     }
 }
 
-/// The functions whose lines have interrupted, by the one to which the vector leads.
-pub fn raised(by: Owner) -> ArrayVec<Owner, MOST> {
-    let claims = CLAIMS.lock();
-    let gsi = claims.gsi_of(by.guest, by.function);
-    gsi.map_or_else(ArrayVec::new, |gsi| claims.raised(gsi, has_interrupt).iter().map(owner).collect())
+/// The functions with open lines at an input, and whether others have it, too.
+pub struct Sharing {
+    /// The functions.
+    pub open: ArrayVec<Owner, MOST>,
+    /// Only those that report an interrupt have interrupted.
+    pub is_shared: bool,
 }
 
-fn has_interrupt(function: Bdf) -> bool {
+/// The functions at the input of one to which its vector leads.
+pub fn sharing(by: Owner) -> Sharing {
+    let claims = CLAIMS.lock();
+    let gsi = claims.gsi_of(by.guest, by.function);
+    gsi.map_or_else(
+        || Sharing { open: ArrayVec::new(), is_shared: false },
+        |gsi| Sharing { open: claims.at(gsi).iter().map(owner).collect(), is_shared: claims.is_shared(gsi) },
+    )
+}
+
+/// A function's shared input has interrupted, and one with an open line has reported an interrupt, or none. Returns
+/// whether it is for all.
+pub fn is_for_all(by: Owner, is_reported: bool) -> bool {
+    let mut claims = CLAIMS.lock();
+    let Some(gsi) = claims.gsi_of(by.guest, by.function) else { return false };
+    let interrupted = claims.note_interrupt(gsi, is_reported);
+    if interrupted == Interrupted::Served
+        && let Some((chip, input)) = interrupts::line_input(gsi)
+    {
+        IoApic::mapped(chip).unmask(input);
+    }
+    interrupted == Interrupted::All
+}
+
+/// Returns whether a function reports an interrupt for its line.
+pub fn has_interrupt(function: Bdf) -> bool {
     pci::with_config(|config| reports_interrupt(config, function))
 }
 

@@ -104,6 +104,9 @@ impl Signals {
     /// Closes what is open, and opens what is named. Of MSI-X no vector is open yet.
     pub fn set(&mut self, place: Bdf, interrupts: Interrupts) {
         self.close_all(place);
+        if interrupts == Interrupts::Line && self.open_line_beside() {
+            return;
+        }
         self.is_behind |= !kernel_iommu::is_ready();
         if self.is_behind {
             return;
@@ -155,6 +158,16 @@ impl Signals {
             Ok(()) => self.interrupts = Interrupts::Line,
             Err(problem) => log::error!("PCI {place}: its line stays closed: {problem}"),
         }
+    }
+
+    /// Opens the line if another function has its input open. It must not wait for the IOMMU then: the hardware interrupts
+    /// from now on, and the other function would be taken for the cause.
+    fn open_line_beside(&mut self) -> bool {
+        let is_open = self.line.as_mut().is_some_and(|line| line.open_beside(&mut self.routes));
+        if is_open {
+            self.interrupts = Interrupts::Line;
+        }
+        is_open
     }
 
     fn close_line(&mut self) {
