@@ -160,8 +160,8 @@ impl Signals {
         }
     }
 
-    /// Opens the line if another function has its input open. It must not wait for the IOMMU then: the hardware interrupts
-    /// from now on, and the other function would be taken for the cause.
+    /// Opens the line if another function has its input open. It must not wait for the IOMMU then: the hardware
+    /// interrupts from now on, and the other function would be taken for the cause.
     fn open_line_beside(&mut self) -> bool {
         let is_open = self.line.as_mut().is_some_and(|line| line.open_beside(&mut self.routes));
         if is_open {
