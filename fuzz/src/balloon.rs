@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The balloon: a driver that reports, inflates and takes back whatever it wants, while its guest touches memory and
+//! The balloon: a driver that reports, inflates and deflates whatever it wants, while its guest touches memory and
 //! the host is replaced. No frame is lost, or has two owners.
 
 use std::collections::BTreeSet;

@@ -72,7 +72,8 @@ pub enum VmCommand {
 pub struct VmCreate {
     /// A host.toml with one [[guest]] that describes it; its other sections are passed over
     #[arg(required_unless_present = "kernel")]
-    #[arg(conflicts_with_all = ["name", "kernel", "initrd", "memory", "vcpus", "cmdline", "networks", "disks"])]
+    #[arg(conflicts_with_all = ["name", "kernel", "initrd", "memory", "memory_max"])]
+    #[arg(conflicts_with_all = ["vcpus", "cmdline", "networks", "disks"])]
     pub file: Option<PathBuf>,
     /// Its name
     #[arg(long, requires = "kernel")]
@@ -86,6 +87,9 @@ pub struct VmCreate {
     /// Its memory, as 512MiB or 2GiB
     #[arg(long, value_name = "SIZE", requires = "kernel")]
     pub memory: Option<Size>,
+    /// The memory that it sees, if it is to get what is beyond --memory only when it touches it
+    #[arg(long, value_name = "SIZE", requires = "kernel")]
+    pub memory_max: Option<Size>,
     /// Its vCPUs [default: 1]
     #[arg(long, value_name = "NUMBER", requires = "kernel")]
     pub vcpus: Option<u32>,
@@ -120,7 +124,8 @@ pub struct VmSet {
     /// Its vCPUs, from 1 to 512; while it does not run
     #[arg(long, value_name = "NUMBER")]
     pub vcpus: Option<u32>,
-    /// Its memory, as 512MiB or 2GiB; while it does not run
+    /// Its memory, as 512MiB or 2GiB, or, with memory on demand, the part that it has in any case; while it does not
+    /// run
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<Size>,
 }

@@ -81,6 +81,7 @@ struct Options<'o> {
     kernel: &'o Path,
     initrd: Option<&'o Path>,
     memory: String,
+    memory_max: Option<String>,
     vcpus: Option<u32>,
     cmdline: Option<&'o str>,
     nic: Vec<Nic<'o>>,
@@ -97,6 +98,10 @@ struct Disk<'o> {
     nbd: &'o str,
 }
 
+fn kibibytes(size: Size) -> String {
+    format!("{}KiB", size.bytes >> 10)
+}
+
 fn by_options(order: &VmCreate, host: &Manifest) -> Result<(Guest, Vec<NetworkConfig>)> {
     // The command line demands these together.
     let (Some(name), Some(kernel), Some(memory)) = (&order.name, &order.kernel, order.memory) else {
@@ -106,7 +111,8 @@ fn by_options(order: &VmCreate, host: &Manifest) -> Result<(Guest, Vec<NetworkCo
         name,
         kernel,
         initrd: order.initrd.as_deref(),
-        memory: format!("{}KiB", memory.bytes >> 10),
+        memory: kibibytes(memory),
+        memory_max: order.memory_max.map(kibibytes),
         vcpus: order.vcpus,
         cmdline: order.cmdline.as_deref(),
         nic: order.networks.iter().map(|network| Nic { network }).collect(),
@@ -158,3 +164,6 @@ fn list(files: &[FileInfo], format: Format) -> Result<()> {
     println!("{table}");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

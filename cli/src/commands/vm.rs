@@ -161,3 +161,6 @@ fn order(client: &mut Client, vms: &VmOrder, order: &Order) -> Result<u8> {
     let names = orders::named(client, &vms.vms, order.all)?;
     orders::give(client, &names, order, vms.format)
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,8 +22,8 @@ pub struct Settings {
     pub autostart: Option<bool>,
     /// [`GuestConfig::vcpus`]; while the guest does not run.
     pub vcpus: Option<u32>,
-    /// [`GuestConfig::memory_bytes`], or [`GuestConfig::assured_bytes`] of a guest with memory on demand; while the guest
-    /// does not run.
+    /// [`GuestConfig::memory_bytes`], or [`GuestConfig::assured_bytes`] of a guest with memory on demand; while the
+    /// guest does not run.
     pub memory_bytes: Option<u64>,
 }
 

@@ -60,8 +60,8 @@ pub struct GuestConfig {
     pub disks: Vec<DiskConfig>,
     /// True if it is shown KVM's features for vCPUs that share CPUs.
     pub is_paravirtual: bool,
-    /// Bytes of its memory that it has in any case, a multiple of 2 MiB; the rest it gets when it touches it, as long as
-    /// the host has some, and all of it goes back when it is free. `None`: all of it is there from the start.
+    /// Bytes of its memory that it has in any case, a multiple of 2 MiB; the rest it gets when it touches it, as long
+    /// as the host has some, and all of it goes back when it is free. `None`: all of it is there from the start.
     #[serde(default)]
     pub assured_bytes: Option<u64>,
 }

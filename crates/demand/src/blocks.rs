@@ -8,13 +8,10 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use spin::{Mutex, RwLock, RwLockReadGuard};
 
-use crate::changes::Changes;
-use crate::{BLOCK_BYTES, Layout, Source};
-
-/// Bits of an entry, beside the frame's address.
-pub(crate) const THERE: u64 = 1;
-pub(crate) const HIDDEN: u64 = 2;
-pub(crate) const FLAGS: u64 = THERE | HIDDEN;
+use crate::block::{BLOCK_BYTES, FLAGS, THERE};
+use crate::layout::Layout;
+use crate::pending::Changes;
+use crate::source::{Claim, Source};
 
 /// A range that is not all memory of the guest, or that has no frame and gets none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +44,8 @@ impl<S: Source> Blocks<S> {
         Self::of(source, layout, (0..bytes / BLOCK_BYTES).map(|_| 0), assured_bytes)
     }
 
-    /// Blocks from the image before, of which some are there: the physical address of each, or 0; and of spares. Nothing
-    /// changes before [`settle`](Self::settle).
+    /// Blocks from the image before, of which some are there: the physical address of each, or 0; and of spares.
+    /// Nothing changes before [`settle`](Self::settle).
     pub fn adopt(
         source: S,
         layout: Layout,
@@ -123,11 +120,33 @@ impl<S: Source> Blocks<S> {
         let first = gpa - gpa % BLOCK_BYTES;
         for at in (first..gpa + bytes as u64).step_by(BLOCK_BYTES as usize) {
             let number = self.number(at).ok_or(Outside)?;
-            if self.entry(number) & THERE == 0 && !self.changes.lock().give(self, number, true) {
+            if self.entry(number) & THERE == 0 && !self.give(&mut self.changes.lock(), number, true) {
                 return Err(Outside);
             }
         }
         Ok(Copying { blocks: self, _held: self.copies.read() })
+    }
+
+    /// Gives a block a frame if it has none; returns false if there is none for it.
+    pub(crate) fn give(&self, changes: &mut Changes, number: usize, is_device: bool) -> bool {
+        if self.entry(number) & THERE != 0 {
+            return true;
+        }
+        let claim = match self.resident.load(Ordering::Relaxed) < self.assured {
+            true => Claim::Assured,
+            false if is_device => Claim::Device,
+            false => Claim::More,
+        };
+        let frame = if changes.is_held() { changes.use_spare(number, is_device) } else { self.source.take(claim) };
+        frame.inspect(|frame| self.fill(number, *frame)).is_some()
+    }
+
+    /// A frame becomes a block.
+    pub(crate) fn fill(&self, number: usize, physical: u64) {
+        if self.resident.fetch_add(1, Ordering::Relaxed) < self.assured {
+            self.source.change_assured(BLOCK_BYTES, false);
+        }
+        self.set_entry(number, physical | THERE);
     }
 
     /// Refuses a range that is not all memory.

@@ -6,15 +6,10 @@ use core::sync::atomic::Ordering;
 
 use arrayvec::ArrayVec;
 
-use crate::blocks::{FLAGS, HIDDEN, THERE};
-use crate::{BLOCK_BYTES, Blocks, Claim, Source};
-
-/// Frames that are kept for blocks that come while an update is under way.
-pub const SPARES: usize = 16;
-/// The last of them, which only devices get: their drivers cannot wait.
-const SPARES_FOR_DEVICES: usize = 8;
-/// Blocks that are hidden at a time; a guest that frees more keeps the rest.
-const HIDDEN_MOST: usize = 128;
+use crate::block::{BLOCK_BYTES, FLAGS, HIDDEN, THERE};
+use crate::blocks::Blocks;
+use crate::pending::SPARES;
+use crate::source::{Claim, Source};
 
 /// The outcome of a touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,24 +40,6 @@ pub struct Packed {
     pub spares: ArrayVec<u64, SPARES>,
 }
 
-/// A spare frame, and the number of the block that it has become.
-#[derive(Debug)]
-struct Spare {
-    physical: u64,
-    block: Option<u32>,
-}
-
-/// Changes that are under way.
-#[derive(Debug, Default)]
-pub(crate) struct Changes {
-    hidden: ArrayVec<u32, HIDDEN_MOST>,
-    /// The change of the address space since which all of them are hidden.
-    change: u64,
-    spares: ArrayVec<Spare, SPARES>,
-    /// Updates that are under way: one, or while it is packed once more two.
-    holds: u32,
-}
-
 impl<S: Source> Blocks<S> {
     /// The guest has touched an address that it does not see: the block gets a frame, and `show` puts it into the
     /// guest's address space (guest address, physical address); false: it has no memory for that.
@@ -72,14 +49,14 @@ impl<S: Source> Blocks<S> {
         if self.entry(number) & HIDDEN != 0 {
             return Shown::Later;
         }
-        if !changes.give(self, number, false) {
+        if !self.give(&mut changes, number, false) {
             return if changes.is_held() { Shown::Later } else { Shown::NoMemory };
         }
         if show(self.gpa(number), self.entry(number) & !FLAGS) { Shown::Now } else { Shown::NoMemory }
     }
 
-    /// The guest has freed a range: each whole block of it is hidden by `hide`, which takes its guest address and returns
-    /// the change of the address space by which it is. False: not while an update is under way.
+    /// The guest has freed a range: each whole block of it is hidden by `hide`, which takes its guest address and
+    /// returns the change of the address space by which it is. False: not while an update is under way.
     pub fn hide(&self, gpa: u64, bytes: u64, mut hide: impl FnMut(u64) -> u64) -> bool {
         let mut changes = self.changes.lock();
         let (end, first) = (gpa.saturating_add(bytes), gpa.checked_next_multiple_of(BLOCK_BYTES));
@@ -124,25 +101,21 @@ impl<S: Source> Blocks<S> {
         Hiding::Done
     }
 
-    /// An update begins: nothing changes until [`settle`](Self::settle), but that spares become blocks. Returns what is
-    /// there at that moment: whatever comes later is in [`spares_used`](Self::spares_used).
+    /// An update begins: nothing changes until [`settle`](Self::settle), but that spares become blocks. Returns what
+    /// is there at that moment: whatever comes later is in [`spares_used`](Self::spares_used).
     pub fn hold(&self) -> Packed {
         let fresh = self.fresh_spares();
         let mut changes = self.changes.lock();
         changes.holds += 1;
         changes.spares.retain(|spare| spare.block.is_none());
-        for physical in fresh {
-            if changes.spares.try_push(Spare { physical, block: None }).is_err() {
-                self.source.release(physical);
-            }
-        }
+        fresh.into_iter().filter_map(|physical| changes.keep(physical)).for_each(|more| self.source.release(more));
         // Before anything is touched: a spare that has become a block must not be handed over as both.
         let spares = changes.spares.iter().map(|spare| spare.physical).collect();
         Packed { frames: self.frames().collect(), spares }
     }
 
-    /// Takes frames for spares, as many as blocks are missing. They may have to be cleared, which takes long: nothing is
-    /// locked.
+    /// Takes frames for spares, as many as blocks are missing. They may have to be cleared, which takes long: nothing
+    /// is locked.
     fn fresh_spares(&self) -> ArrayVec<u64, SPARES> {
         let there = self.changes.lock().spares.iter().filter(|spare| spare.block.is_none()).count();
         let holes = self.count() - self.resident.load(Ordering::Relaxed) as usize;
@@ -193,48 +166,5 @@ impl<S: Source> Blocks<S> {
             self.source.release(frame);
         }
         self.resident.store(0, Ordering::Relaxed);
-    }
-
-    /// A frame becomes a block.
-    fn fill(&self, number: usize, physical: u64) {
-        if self.resident.fetch_add(1, Ordering::Relaxed) < self.assured {
-            self.source.change_assured(BLOCK_BYTES, false);
-        }
-        self.set_entry(number, physical | THERE);
-    }
-}
-
-impl Changes {
-    /// Returns whether an update is under way.
-    fn is_held(&self) -> bool {
-        self.holds > 0
-    }
-
-    /// Nothing changes, and these are spares.
-    pub fn adopt(&mut self, spares: impl Iterator<Item = u64>) {
-        self.holds = 1;
-        self.spares = spares.take(SPARES).map(|physical| Spare { physical, block: None }).collect();
-    }
-
-    /// Gives a block a frame if it has none; returns false if there is none for it.
-    pub fn give<S: Source>(&mut self, blocks: &Blocks<S>, number: usize, is_device: bool) -> bool {
-        if blocks.entry(number) & THERE != 0 {
-            return true;
-        }
-        let claim = match blocks.resident.load(Ordering::Relaxed) < blocks.assured {
-            true => Claim::Assured,
-            false if is_device => Claim::Device,
-            false => Claim::More,
-        };
-        let frame = if self.is_held() { self.use_spare(number, is_device) } else { blocks.source.take(claim) };
-        frame.inspect(|frame| blocks.fill(number, *frame)).is_some()
-    }
-
-    fn use_spare(&mut self, number: usize, is_device: bool) -> Option<u64> {
-        let kept = if is_device { 0 } else { SPARES_FOR_DEVICES };
-        let mut left = self.spares.iter_mut().filter(|spare| spare.block.is_none()).skip(kept);
-        let spare = left.next()?;
-        spare.block = Some(number as u32);
-        Some(spare.physical)
     }
 }

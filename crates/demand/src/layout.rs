@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The addresses at which a guest sees its blocks.
 
-use crate::BLOCK_BYTES;
+use crate::block::BLOCK_BYTES;
 
-/// A guest's memory from address 0 to `low_end`, and from `high_start` on what does not fit below. Both are multiples of
-/// [`BLOCK_BYTES`].
+/// A guest's memory from address 0 to `low_end`, and from `high_start` on what does not fit below. Both are multiples
+/// of [`BLOCK_BYTES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// End of the lower part.

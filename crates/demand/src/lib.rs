@@ -23,20 +23,21 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod block;
 mod blocks;
 mod changes;
 mod layout;
 mod partial;
+mod pending;
 mod source;
 
+pub use block::BLOCK_BYTES;
 pub use blocks::{Blocks, Outside};
-pub use changes::{Hiding, Packed, SPARES, Shown};
+pub use changes::{Hiding, Packed, Shown};
 pub use layout::Layout;
 pub use partial::Partial;
+pub use pending::SPARES;
 pub use source::{Claim, Source};
-
-/// Bytes of a block, and of its frame.
-pub const BLOCK_BYTES: u64 = 2 << 20;
 
 #[cfg(test)]
 mod tests;

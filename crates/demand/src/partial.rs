@@ -3,7 +3,7 @@
 
 use arrayvec::ArrayVec;
 
-use crate::BLOCK_BYTES;
+use crate::block::BLOCK_BYTES;
 
 const PAGE_BYTES: u64 = 4096;
 const PAGES: usize = (BLOCK_BYTES / PAGE_BYTES) as usize;

@@ -14,8 +14,8 @@ pub enum Claim {
 
 /// The source of frames, to which they return.
 pub trait Source {
-    /// Returns the physical address of a frame of [`BLOCK_BYTES`](crate::BLOCK_BYTES) that holds zeros; `None`: there is
-    /// none for this claim.
+    /// Returns the physical address of a frame of [`BLOCK_BYTES`](crate::BLOCK_BYTES) that holds zeros; `None`: there
+    /// is none for this claim.
     fn take(&self, claim: Claim) -> Option<u64>;
 
     /// Takes a frame back; it holds what the guest has left.

@@ -22,7 +22,7 @@ struct Host(Arc<Mutex<Frames>>);
 #[derive(Clone, Debug, Default)]
 struct Frames {
     free: BTreeSet<u64>,
-    /// What is in a frame that has an owner: 0, or what a guest has written.
+    /// The content of each frame that has an owner: 0, or the value that a guest has written.
     owned: BTreeMap<u64, u64>,
     /// Bytes that a guest was assured and does not have.
     assured_bytes: u64,

@@ -22,6 +22,7 @@ use super::networks::{CLIENT, SERVER, start};
 
 pub const RULES: &[Rule] = &[
     ("a_guest_goes_on_where_it_was_saved", a_guest_goes_on_where_it_was_saved),
+    ("a_guest_with_memory_on_demand_goes_on_with_all_of_it", on_demand_before),
     ("a_guest_that_is_saved_and_resumed_notices_nothing", a_saved_guest_is_resumed),
     ("what_cannot_go_on_is_refused_with_the_reason", what_cannot_go_on_is_refused),
 ];
@@ -85,6 +86,32 @@ fn a_guest_goes_on_where_it_was_saved() -> Result<()> {
     host.beats(B, 5)?;
     is_unbroken(&host, A)?;
     is_unbroken(&host, B)?;
+    host.powers_off()
+}
+
+/// All of it is there in one piece, since it comes from a file, also in the next image.
+fn on_demand_before() -> Result<()> {
+    let folder = folder()?;
+    let path = folder.path().join("a.saved");
+    let keeper = tiny(A, "keeper", "do=beat")?;
+    let most = Size::mebibytes(64);
+    let mut host =
+        Recipe::new().guest(Guest { memory: Size::mebibytes(2), memory_max: Some(most), ..keeper }).start()?;
+    host.beats(A, 5)?;
+    let had = host.vm(A)?.resident_bytes.context("its memory is not on demand")?;
+    ensure!(had < most.bytes / 2, "it has {had} bytes");
+    save_to(&mut host, A, &path, false)?;
+    host.state(A, VmState::Stopped)?;
+    host.order(RequestBody::VmDelete { name: named(A) })?;
+    restore_from(&mut host, &path, None)?;
+    for generation in 2..=3 {
+        host.beats(A, 5)?;
+        let vm = host.vm(A)?;
+        ensure!((vm.memory_bytes, vm.resident_bytes) == (most.bytes, None), "{vm:?}");
+        host.update_to(generation)?;
+    }
+    host.beats(A, 5)?;
+    is_unbroken(&host, A)?;
     host.powers_off()
 }
 

@@ -3,13 +3,13 @@
 
 mod copying;
 mod on_demand;
+mod source;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use arrayvec::ArrayVec;
-use demand::Claim;
 use frames::{FrameRange, GuestFrames, Node, OutOfMemory};
 use units::{ByteSize, PhysRange};
 use vm::addr::{AccessSize, Gpa};
@@ -18,26 +18,9 @@ use vm::platform::layout;
 
 use self::copying::{clear, compare_exchange, copy, load};
 pub use self::on_demand::GuestBlocks;
+pub use self::source::FrameSource;
 use super::address::DIRECT_MAP;
 use super::cpu;
-
-/// The source of guests' frames, to which they return. The policy (huge pages, NUMA nodes, scrubbing) is above
-/// this module, so each guest's memory carries it.
-#[derive(Debug)]
-pub struct FrameSource {
-    /// Gives frames for a guest in one piece, near a NUMA node.
-    pub allocate: fn(bytes: u64, node: Option<Node>) -> Result<GuestFrames, OutOfMemory>,
-    /// Takes them back; they hold what the guest has left.
-    pub release: fn(FrameRange),
-    /// Gives the frame of one block of memory on demand; `None`: there is none for this claim.
-    pub block: fn(Claim, node: Option<Node>) -> Option<GuestFrames>,
-    /// Returns whether parts of a guest's memory may be released: not where free memory is in too many parts.
-    pub may_be_parted: fn() -> bool,
-    /// Assures so many bytes to a guest, which takes them later, block by block.
-    pub assure: fn(bytes: u64) -> Result<(), OutOfMemory>,
-    /// So many bytes are assured that were in use until now, or (`false`) need not be any more.
-    pub change_assured: fn(bytes: u64, is_more: bool),
-}
 
 /// One piece of guest memory: contiguous for the guest and for the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,8 +104,8 @@ impl GuestRam {
         Ok(ram)
     }
 
-    /// Memory on demand that a guest has from the image before: the physical address of each of its blocks, or 0, and of
-    /// spare ones. It changes only after [`Blocks::settle`](demand::Blocks::settle).
+    /// Memory on demand that a guest has from the image before: the physical address of each of its blocks, or 0, and
+    /// of spare ones. It changes only after [`Blocks::settle`](demand::Blocks::settle).
     pub fn adopt_on_demand(
         source: &'static FrameSource,
         blocks: impl Iterator<Item = u64>,

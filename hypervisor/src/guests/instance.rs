@@ -81,7 +81,8 @@ impl Instance {
         !self.disks.is_empty()
     }
 
-    /// Returns whether there is work when its devices are polled: that of disks, or memory that its balloon has released.
+    /// Returns whether there is work when its devices are polled: that of disks, or memory that its balloon has
+    /// released.
     pub fn works_when_polled(&self) -> bool {
         self.has_disks() || self.balloon.is_some()
     }

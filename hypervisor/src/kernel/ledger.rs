@@ -74,8 +74,8 @@ pub fn open_on_trial(staging_memory: PhysRange) {
     reserve(&mut frames, room);
 }
 
-/// An image that was on trial owns all memory, but for what guests have (`on_demand`: what they have so) and what is still
-/// to be read. Returns whether there is room for an epitaph.
+/// An image that was on trial owns all memory, but for what guests have (`on_demand`: what they have so) and what is
+/// still to be read. Returns whether there is room for an epitaph.
 pub fn take_all(
     info: &BootInfo,
     options: &Options,

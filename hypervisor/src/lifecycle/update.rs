@@ -39,6 +39,7 @@ mod drafts;
 mod finishing;
 mod guest_state;
 pub mod hand_over_state;
+mod held;
 pub mod leaving;
 pub mod machine;
 mod on_demand;

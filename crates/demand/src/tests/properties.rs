@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::blocks::HIDDEN;
+use crate::block::HIDDEN;
 
 const BLOCKS: usize = 24;
 const ASSURED: u64 = 6;
@@ -46,9 +46,9 @@ fn step() -> impl Strategy<Value = Step> {
 struct Machine {
     host: Host,
     blocks: Blocks<Host>,
-    /// What was packed, and the next image; as often as it was packed.
+    /// The next image, once for each packing.
     updates: Vec<Blocks<Host>>,
-    /// What the guest has written into each block, and not freed.
+    /// The value that the guest has written into each block, and not freed.
     written: [u64; BLOCKS],
     writes: u64,
     changes: u64,
@@ -65,7 +65,7 @@ impl Machine {
         match *step {
             Step::Write(number) => self.write(number, touch(&self.blocks, number) == Shown::Now),
             Step::DeviceWrite(number) => {
-                // What is written into memory that the guest has just freed is lost.
+                // A write into memory that the guest has just freed is lost.
                 let is_freed = self.blocks.entry(number) & HIDDEN != 0;
                 let is_there = self.blocks.writing(LAYOUT.gpa(number), 1).is_ok();
                 self.write(number, is_there && !is_freed);

@@ -28,8 +28,8 @@ plain! {
         pub zero: U32 as "zero",
     }
 
-    /// A guest's memory on demand. Behind this come the physical addresses, as U64, of its blocks of 2 MiB in the order of
-    /// their guest addresses, 0 for one that is not there, and of spare ones.
+    /// A guest's memory on demand. Behind this come the physical addresses, as U64, of its blocks of 2 MiB in the order
+    /// of their guest addresses, 0 for one that is not there, and of spare ones.
     pub struct OnDemand since 4 {
         /// Bytes that the guest was assured.
         pub assured_bytes: U64 as "bytes",

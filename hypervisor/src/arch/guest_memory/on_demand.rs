@@ -8,8 +8,8 @@ use vm::addr::Gpa;
 use vm::memory::OutOfRange;
 use vm::platform::layout;
 
-use super::FrameSource;
 use super::copying::{clear, copy};
+use super::source::FrameSource;
 use crate::arch::address::DIRECT_MAP;
 
 /// Where a guest sees its blocks.
@@ -68,8 +68,8 @@ pub(super) fn read(blocks: &GuestBlocks, gpa: Gpa, into: &mut [u8]) -> Result<()
     copying.each_part(gpa.0, bytes, |host, part| {
         let Some(into) = into.get_mut(part) else { return };
         match host {
-            // SAFETY: the frame is the guest's while it is held for this copy, and no reference into it exists. `into` is
-            // the hypervisor's own memory.
+            // SAFETY: the frame is the guest's while it is held for this copy, and no reference into it exists. `into`
+            // is the hypervisor's own memory.
             Some(from) => unsafe { copy((DIRECT_MAP + from) as *const u8, into.as_mut_ptr(), into.len()) },
             None => into.fill(0),
         }

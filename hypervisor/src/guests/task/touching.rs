@@ -8,7 +8,8 @@ use vm::addr::Gpa;
 use super::{Pause, Task};
 use crate::arch::{cpu, timer};
 
-/// A vCPU tries again after so long where the memory cannot be there yet: a hidden block's release is over, or an update.
+/// A vCPU tries again after so long where the memory cannot be there yet: a hidden block's release is over, or an
+/// update.
 const RETRY_US: u64 = 200;
 /// Likewise where the host has no memory: another guest has to leave some.
 const NO_MEMORY_RETRY_US: u64 = 10_000;

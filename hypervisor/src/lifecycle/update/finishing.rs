@@ -12,7 +12,7 @@ use ::update::trial::{BUSY_TICKS, STAMPS, Stamp};
 use handover::state::BlockKind;
 use wire::{EventKind, MAX_UPDATE_STEPS, UpdateReport, UpdateSteps};
 
-use super::{adoption, on_demand, picture};
+use super::{adoption, held, on_demand, picture};
 use crate::arch::boot::BUILD;
 use crate::arch::percpu::BOOT_CPU;
 use crate::arch::tsc::Tsc;
@@ -84,7 +84,7 @@ impl Finishing {
         trial_pages::end();
         adoption::drop_slots();
         address_space::take_all_memory(&on_demand::ranges());
-        on_demand::settle_all();
+        held::settle_all();
     }
 
     fn finish(self) -> (ChannelState, UpdateReport) {

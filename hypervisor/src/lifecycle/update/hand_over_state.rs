@@ -16,7 +16,7 @@ use zerocopy::IntoBytes as _;
 
 use super::block::Block;
 use super::guest_state;
-use super::on_demand::Held;
+use super::held::Held;
 use crate::arch::memory::{FRAMES, OwnedFrames};
 use crate::arch::percpu::BOOT_CPU;
 use crate::guests::events;

@@ -3,7 +3,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::sync::{Arc, Weak};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use demand::Packed;
@@ -14,26 +14,13 @@ use zerocopy::FromBytes as _;
 use zerocopy::little_endian::U64;
 
 use super::hand_over_state::HandOverState;
+use super::held::Held;
 use crate::arch::guest_memory::GuestRam;
 use crate::guests::guest::Guest;
 use crate::guests::instance::Instance;
 use crate::guests::slots::GUESTS;
 use crate::kernel::inherited;
 use crate::kernel::ledger::guests::FRAME_SOURCE;
-
-/// A guest's memory on demand as it was packed. While this exists it does not change, but that spares become blocks.
-pub struct Held(Weak<Instance>);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.0.upgrade().iter().for_each(|run| run.settle_memory());
-    }
-}
-
-/// The update is over for all guests: this image owns all memory.
-pub fn settle_all() {
-    GUESTS.all().filter_map(|guest| guest.run::<Instance>()).for_each(|run| run.settle_memory());
-}
 
 impl HandOverState {
     /// Packs the memory on demand of a guest, if it is.
@@ -43,7 +30,7 @@ impl HandOverState {
     pub(super) fn pack_on_demand(&mut self, owner: Owner, run: &Arc<Instance>, version: u32) -> Result<(), String> {
         let Some(blocks) = run.machine.memory().blocks() else { return Ok(()) };
         let Packed { frames, spares } = blocks.hold();
-        self.held.push(Held(Arc::downgrade(run)));
+        self.held.push(Held::of(run));
         let bytes = (frames.len() + spares.len()) * size_of::<U64>();
         let home = run.guest.home();
         let block = self.add(BlockKind::OnDemand, owner, home, home, bytes as u64)?;
@@ -60,7 +47,7 @@ impl HandOverState {
     }
 }
 
-/// What the image before has handed over of a guest's memory on demand.
+/// A guest's memory on demand as the image before has handed it over.
 struct OnDemand {
     assured_bytes: u64,
     frames: Vec<U64>,

@@ -10,8 +10,8 @@ const REPORTING: u64 = 1 << 5;
 /// The features that the device offers.
 pub(super) const FEATURES: u64 = STATS_VQ | DEFLATE_ON_OOM | REPORTING;
 
-/// The queues. That of reports is number 4; Linux before 6.11 counts only those that are there, and has it as 3, which is
-/// the queue of free page hints: they are not offered.
+/// The queues. That of reports is number 4; Linux before 6.11 counts only those that are there, and has it as 3, which
+/// is the queue of free page hints: they are not offered.
 pub(super) const INFLATE: u16 = 0;
 pub(super) const DEFLATE: u16 = 1;
 pub(super) const STATISTICS: u16 = 2;
