@@ -95,8 +95,8 @@ fn on_demand_before() -> Result<()> {
     let path = folder.path().join("a.saved");
     let keeper = tiny(A, "keeper", "do=beat")?;
     let most = Size::mebibytes(64);
-    let mut host =
-        Recipe::new().guest(Guest { memory: Size::mebibytes(2), memory_max: Some(most), ..keeper }).start()?;
+    let on_demand = Guest { memory: Size::mebibytes(2), memory_max: Some(most), ..keeper };
+    let mut host = Recipe::new().guest(on_demand).beating(B)?.start()?;
     host.beats(A, 5)?;
     let had = host.vm(A)?.resident_bytes.context("its memory is not on demand")?;
     ensure!(had < most.bytes / 2, "it has {had} bytes");
