@@ -125,9 +125,14 @@ impl Transferring {
                 _ => return Err(error),
             },
         };
-        let rounds = self.rounds(context, ROUNDS_BEHIND)?;
-        let was_pending = self.pending == Some((self.generation, true));
-        Ok(was_pending && rounds.iter().any(|round| round.ended_within(least, self.tsc_hz)))
+        for _ in 0..ROUNDS_BEHIND {
+            let rounds = self.rounds(context, 1)?;
+            let was_pending = self.pending == Some((self.generation, true));
+            if was_pending && rounds.iter().any(|round| round.ended_within(least, self.tsc_hz)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The guest's rounds that have not been returned yet, once `count` more than have ended already are among them,

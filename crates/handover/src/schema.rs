@@ -43,6 +43,10 @@ const fn structure<T: Described>(part: Part) -> Structure {
     Structure { part, name: T::NAME, since: T::SINCE, fields: T::FIELDS }
 }
 
+const fn piece<T: Described>() -> Structure {
+    structure::<T>(Part::Piece)
+}
+
 /// The whole format, sections and blocks by their numbers. The command line is text, and where the ACPI tables start is
 /// eight bytes or none: these have no structure.
 pub const STRUCTURES: &[Structure] = &[
@@ -122,74 +126,65 @@ const fn device(kind: DeviceKind, pieces: &'static [Structure]) -> DeviceFormat 
 
 /// Formats of the states of devices.
 pub const DEVICES: &[DeviceFormat] = &[
-    device(DeviceKind::Com1, &[structure::<state::Serial>(Part::Piece)]),
-    device(DeviceKind::Cmos, &[structure::<state::Cmos>(Part::Piece)]),
-    device(DeviceKind::Ioapic, &[structure::<state::Ioapic>(Part::Piece)]),
-    device(DeviceKind::Power, &[structure::<state::Power>(Part::Piece)]),
-    device(DeviceKind::Pvpanic, &[structure::<state::Pvpanic>(Part::Piece)]),
-    device(DeviceKind::DebugExit, &[structure::<state::DebugExit>(Part::Piece)]),
-    device(DeviceKind::PciHost, &[structure::<state::PciAddress>(Part::Piece)]),
-    device(DeviceKind::PlainFunction, &[structure::<state::PciFunction>(Part::Piece)]),
+    device(DeviceKind::Com1, &[piece::<state::Serial>()]),
+    device(DeviceKind::Cmos, &[piece::<state::Cmos>()]),
+    device(DeviceKind::Ioapic, &[piece::<state::Ioapic>()]),
+    device(DeviceKind::Power, &[piece::<state::Power>()]),
+    device(DeviceKind::Pvpanic, &[piece::<state::Pvpanic>()]),
+    device(DeviceKind::DebugExit, &[piece::<state::DebugExit>()]),
+    device(DeviceKind::PciHost, &[piece::<state::PciAddress>()]),
+    device(DeviceKind::PlainFunction, &[piece::<state::PciFunction>()]),
     device(DeviceKind::AssignedFunction, ASSIGNED),
-    device(DeviceKind::HotPlug, &[structure::<state::HotPlug>(Part::Piece)]),
+    device(DeviceKind::HotPlug, &[piece::<state::HotPlug>()]),
     device(DeviceKind::VirtioRng, VIRTIO),
     device(DeviceKind::VirtioConsole, VIRTIO),
     device(DeviceKind::VirtioNet, VIRTIO),
     device(
         DeviceKind::VirtioVsock,
         &[
-            structure::<state::PciFunction>(Part::Piece),
-            structure::<state::Virtio>(Part::Piece),
-            structure::<state::VirtioQueue>(Part::Piece),
-            structure::<state::Vsock>(Part::Piece),
-            structure::<state::VsockConnection>(Part::Piece),
+            piece::<state::PciFunction>(),
+            piece::<state::Virtio>(),
+            piece::<state::VirtioQueue>(),
+            piece::<state::Vsock>(),
+            piece::<state::VsockConnection>(),
         ],
     ),
     device(DeviceKind::LineFunction, ASSIGNED),
     device(
         DeviceKind::SriovFunction,
-        &[
-            structure::<state::PciFunction>(Part::Piece),
-            structure::<state::AssignedFunction>(Part::Piece),
-            structure::<state::VirtualFunctions>(Part::Piece),
-        ],
+        &[piece::<state::PciFunction>(), piece::<state::AssignedFunction>(), piece::<state::VirtualFunctions>()],
     ),
     device(
         DeviceKind::VirtioBlk,
         &[
-            structure::<state::PciFunction>(Part::Piece),
-            structure::<state::Virtio>(Part::Piece),
-            structure::<state::VirtioQueue>(Part::Piece),
-            structure::<state::Blk>(Part::Piece),
-            structure::<state::BlkRequest>(Part::Piece),
-            structure::<state::BlkWrite>(Part::Piece),
+            piece::<state::PciFunction>(),
+            piece::<state::Virtio>(),
+            piece::<state::VirtioQueue>(),
+            piece::<state::Blk>(),
+            piece::<state::BlkRequest>(),
+            piece::<state::BlkWrite>(),
         ],
     ),
-    device(DeviceKind::PowerButton, &[structure::<state::PowerButton>(Part::Piece)]),
+    device(DeviceKind::PowerButton, &[piece::<state::PowerButton>()]),
     device(
         DeviceKind::VirtioBalloon,
         &[
-            structure::<state::PciFunction>(Part::Piece),
-            structure::<state::Virtio>(Part::Piece),
-            structure::<state::VirtioQueue>(Part::Piece),
-            structure::<state::Balloon>(Part::Piece),
+            piece::<state::PciFunction>(),
+            piece::<state::Virtio>(),
+            piece::<state::VirtioQueue>(),
+            piece::<state::Balloon>(),
         ],
     ),
 ];
 
 /// A physical function, with a line or without.
-const ASSIGNED: &[Structure] =
-    &[structure::<state::PciFunction>(Part::Piece), structure::<state::AssignedFunction>(Part::Piece)];
+const ASSIGNED: &[Structure] = &[piece::<state::PciFunction>(), piece::<state::AssignedFunction>()];
 
 /// A virtio function without a state of its own: a [`state::VirtioQueue`] for each of its queues.
-const VIRTIO: &[Structure] = &[
-    structure::<state::PciFunction>(Part::Piece),
-    structure::<state::Virtio>(Part::Piece),
-    structure::<state::VirtioQueue>(Part::Piece),
-];
+const VIRTIO: &[Structure] = &[piece::<state::PciFunction>(), piece::<state::Virtio>(), piece::<state::VirtioQueue>()];
 
 /// The entries behind the registers of a PCI function that has MSI-X, before its device's own state.
-pub const MSIX: Structure = structure::<state::MsixEntry>(Part::Piece);
+pub const MSIX: Structure = piece::<state::MsixEntry>();
 
 /// All enumerations and flags.
 pub const NUMBERS: &[Numbers] = &[
