@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writing a record.
 
-use crc::{CRC_32_ISO_HDLC, Crc};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromZeros as _, IntoBytes as _};
 
@@ -9,7 +8,7 @@ use crate::described::Described;
 use crate::layout::{Header, Kind, MAGIC, Presence, REQUIRED, SectionHeader, VERSION};
 
 /// The record's checksum.
-pub(crate) static CHECKSUM: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
+pub(crate) use checksum::CRC_32 as CHECKSUM;
 
 /// Payloads are padded to this.
 pub(crate) const PADDING_BYTES: usize = 8;

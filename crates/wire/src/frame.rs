@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Content and size of a frame.
 
-use crc::{CRC_32_ISO_HDLC, Crc};
 use serde::{Deserialize, Serialize};
 
 use crate::{Request, Response, Stream};
@@ -46,7 +45,7 @@ pub const MAX_UNPACKED_BYTES: u32 = 64 << 10;
 pub(crate) const CHECKSUM_BYTES: usize = 4;
 
 /// The checksum of frames.
-pub(crate) static CHECKSUM: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
+pub(crate) use checksum::CRC_32 as CHECKSUM;
 
 /// One message with its kind. Both directions share it, so that one decoder serves both.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

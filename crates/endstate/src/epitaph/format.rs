@@ -22,8 +22,6 @@
 //! | 416 | | the host's version, the reason, the log's end (whole lines, each ended by a line feed): UTF-8 |
 //! | last 4 | 4 | CRC-32 (ISO HDLC) of everything before it |
 
-use crc::{CRC_32_ISO_HDLC, Crc, Table};
-
 /// Bytes of memory set aside for it.
 pub const EPITAPH_BYTES: usize = 16 * 1024;
 /// Return addresses that are kept.
@@ -66,5 +64,5 @@ pub(super) mod at {
 const _: () = assert!(at::BACKTRACE == 224 && at::TEXT == 416);
 const _: () = assert!(at::TEXT + MAX_HOST_VERSION_BYTES + MAX_REASON_BYTES + CHECKSUM_BYTES <= EPITAPH_BYTES / 2);
 
-/// One table of 256 entries: a few kilobytes are checked once.
-pub(super) static CHECKSUM: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISO_HDLC);
+/// Of everything before it.
+pub(super) use checksum::CRC_32 as CHECKSUM;

@@ -140,12 +140,12 @@ impl CommandLines {
 
 /// Writes zeroes; the range has been checked.
 pub(super) fn zero(memory: &impl GuestMemory, start: Gpa, bytes: u64) -> Result<(), LoadError> {
-    static ZEROES: [u8; 256] = [0; 256];
+    let zeroes = [0; 256];
     let mut at = start.0;
     let end = start.0.saturating_add(bytes);
     while at < end {
-        let chunk = (end - at).min(ZEROES.len() as u64);
-        memory.write(Gpa(at), &ZEROES[..chunk as usize])?;
+        let chunk = (end - at).min(zeroes.len() as u64);
+        memory.write(Gpa(at), &zeroes[..chunk as usize])?;
         at += chunk;
     }
     Ok(())
