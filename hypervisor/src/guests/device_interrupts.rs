@@ -76,7 +76,7 @@ fn line_interrupt(run: &Instance, me: u32, owner: Owner, checking: Checking<'_>)
     let raise_all =
         |is_asked| open.iter().fold(false, |any, owner| any | raise(run, me, *owner, Raised::Line, is_asked, checking));
     let is_reported = raise_all(is_shared);
-    if is_shared && lines::is_for_all(owner, is_reported) {
+    if is_shared && lines::note_interrupt(owner, is_reported) {
         raise_all(false);
     }
 }

@@ -188,9 +188,9 @@ pub fn sharing(by: Owner) -> Sharing {
     )
 }
 
-/// A function's shared input has interrupted, and one with an open line has reported an interrupt, or none. Returns
-/// whether it is for all.
-pub fn is_for_all(by: Owner, is_reported: bool) -> bool {
+/// Notes that a function's shared input has interrupted, and whether a function with an open line reports an interrupt.
+/// If that was served meanwhile, the input is unmasked. Returns whether the interrupt is for all.
+pub fn note_interrupt(by: Owner, is_reported: bool) -> bool {
     let mut claims = CLAIMS.lock();
     let Some(gsi) = claims.gsi_of(by.guest, by.function) else { return false };
     let interrupted = claims.note_interrupt(gsi, is_reported);
