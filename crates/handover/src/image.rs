@@ -18,6 +18,7 @@ use object::read::elf::FileHeader as _;
 
 use self::elf::{MAX_SEGMENTS, NoteState, Read, Segment, read, read_header};
 use self::note::NoteTail;
+use crate::copying::{BLOCK_BYTES, copy_changed};
 use crate::error::ImageError;
 use crate::layout::Kind;
 use crate::version::{OLDEST_VERSION, VERSION};
@@ -155,18 +156,26 @@ impl Image {
         let is_large_enough = slot.len() as u64 >= self.memory_bytes;
         let to = from.saturating_add(most).min(slot.len());
         let part = slot.get_mut(from..to).filter(|part| is_large_enough && !part.is_empty())?;
-        part.fill(0);
+        for (at, block) in (from..).step_by(BLOCK_BYTES).zip(part.chunks_mut(BLOCK_BYTES)) {
+            let bytes = &mut [0; BLOCK_BYTES][..block.len()];
+            self.read_at(file, at, bytes);
+            copy_changed(block, bytes);
+        }
+        (to < slot.len()).then_some(to)
+    }
+
+    /// Reads what belongs at the offset `from` of a slot into `block`, which is zeroed.
+    fn read_at(&self, file: &[u8], from: usize, block: &mut [u8]) {
         for segment in &self.segments {
             let place = segment.place as usize;
-            let (begin, end) = (place.max(from), (place + segment.file_bytes).min(to));
+            let (begin, end) = (place.max(from), (place + segment.file_bytes).min(from + block.len()));
             let in_file = |at: usize| segment.file_offset + (at - place);
             if begin < end
                 && let Some(bytes) = file.get(in_file(begin)..in_file(end))
             {
-                part[begin - from..end - from].copy_from_slice(bytes);
+                block[begin - from..end - from].copy_from_slice(bytes);
             }
         }
-        (to < slot.len()).then_some(to)
     }
 
     /// The file's bytes from `offset` on, as far as they lie in one piece, and where they have been placed, from the

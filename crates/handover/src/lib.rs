@@ -33,6 +33,7 @@
 extern crate std;
 
 pub mod block;
+mod copying;
 mod described;
 pub mod devices;
 mod error;
@@ -47,6 +48,7 @@ mod version;
 pub mod write;
 
 pub use block::{BlockError, BlockMut, Owner};
+pub use copying::copy_changed;
 pub use error::{ImageError, RecordError};
 pub use image::Image;
 pub use items::Items;

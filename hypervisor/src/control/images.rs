@@ -20,8 +20,6 @@ use crate::lifecycle::restart::trust;
 use crate::lifecycle::restart::upload::{Upload, name_of};
 use crate::lifecycle::restart::{Preparation, Refused, Restart};
 
-/// After a slice of work this CPU's guests run for so many times as long before the next.
-const REST: u64 = 3;
 /// The pieces of memory that one guest has at most.
 const MOST_PIECES: usize = 2;
 /// One that is there waits so long for the next: the client reads that from a disk, and checks it.
@@ -239,7 +237,8 @@ impl ImageOrders {
         let job = self.job.as_mut().filter(|job| job.due <= now)?;
         if !job.preparation.step() {
             let after = cpu::tsc();
-            job.due = after.saturating_add(after.wrapping_sub(now).saturating_mul(REST));
+            // This CPU's guests run for as long as the slice took.
+            job.due = after.saturating_add(after.wrapping_sub(now));
             return None;
         }
         let Job { requester, wanted, preparation, .. } = self.job.take()?;

@@ -127,6 +127,23 @@ fn an_image_is_placed_with_zeroes_around_it() {
 }
 
 #[test]
+fn an_image_is_placed_over_one_that_has_run() {
+    let bytes = Elf::new().bytes();
+    let image = Image::parse(&bytes).expect("good");
+    let mut fresh = vec![0; 0x5000];
+    image.place(&bytes, &mut fresh, 0, usize::MAX);
+    let mut used = fresh.clone();
+    for written in [0, 0x2ff, 0x800, 0x1010, 0x3fff, 0x4fff] {
+        used[written] ^= 0x55;
+    }
+    let mut from = Some(0);
+    while let Some(at) = from {
+        from = image.place(&bytes, &mut used, at, 0x333);
+    }
+    assert!(used == fresh);
+}
+
+#[test]
 fn what_is_read_of_a_file_is_what_was_placed() {
     let bytes = Elf::new().bytes();
     let image = Image::parse(&bytes).expect("good");

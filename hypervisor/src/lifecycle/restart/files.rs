@@ -79,7 +79,7 @@ impl FileCopy {
     fn step(&mut self, file: &[u8]) -> bool {
         let slice = self.copied..file.len().min(self.copied + SLICE_BYTES);
         if let (Some(from), Some(into)) = (file.get(slice.clone()), self.frames.bytes_mut().get_mut(slice.clone())) {
-            into.copy_from_slice(from);
+            handover::copy_changed(into, from);
         }
         self.copied = slice.end;
         self.copied == file.len()
