@@ -97,6 +97,7 @@ fn compile(guest: &Guest, files: &mut Files) -> Result<GuestConfig> {
         assured_bytes: guest.memory_max.map(|_| guest.memory.bytes),
         devices: Devices { debug_exit: guest.debug_exit },
         weight: guest.weight,
+        cap_percent: guest.cap_percent,
         on_panic: guest.on_panic,
         hung_s: guest.hung_s,
         pmu: guest.pmu,

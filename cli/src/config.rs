@@ -133,6 +133,8 @@ pub struct Guest {
     pub debug_exit: bool,
     /// Its share where several vCPUs run on one CPU.
     pub weight: u32,
+    /// The most of one CPU's time in percent that its vCPUs together get (`cap`); 0: as much as there is.
+    pub cap_percent: u32,
     /// The action when its kernel has panicked or hangs.
     pub on_panic: OnPanic,
     /// Seconds with interrupts off after which it counts as hung; 0: never.
@@ -176,6 +178,7 @@ impl Guest {
             memory_max: None,
             debug_exit: false,
             weight: check::USUAL_WEIGHT,
+            cap_percent: 0,
             on_panic: OnPanic::default(),
             hung_s: check::USUAL_HUNG_S,
             pmu: Pmu::Off,

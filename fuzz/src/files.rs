@@ -44,6 +44,7 @@ pub fn bundle(data: &[u8]) {
         disks: Vec::new(),
         is_paravirtual: input.u8() & 1 != 0,
         assured_bytes: input.bool().then_some(1 << 20),
+        cap_percent: input.u8().into(),
     };
     let built = bundle::write::build(HostConfig::default(), vec![guest], &[("k", kernel), ("i", b"initrd")]);
     let Ok(mut built) = built else { return };

@@ -115,6 +115,10 @@ pub struct VmSet {
     /// Its share where several vCPUs have one CPU, from 1 to 1024; at once
     #[arg(long, value_name = "NUMBER")]
     pub weight: Option<u32>,
+    /// The most of one CPU's time in percent that its vCPUs together get, up to 51200, or 0 for as much as there is; at
+    /// once
+    #[arg(long, value_name = "PERCENT")]
+    pub cap: Option<u32>,
     /// The host's action when its kernel has panicked or hangs: throttle, stop, reset, dump or ignore
     #[arg(long, value_name = "ACTION")]
     pub on_panic: Option<String>,

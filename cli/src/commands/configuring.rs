@@ -34,8 +34,11 @@ pub(super) fn set(client: &mut Client, order: &VmSet) -> Result<u8> {
         autostart: order.autostart,
         vcpus: order.vcpus,
         memory_bytes: order.memory.map(|memory| memory.bytes),
+        cap_percent: order.cap,
     };
-    client.order(RequestBody::VmSet { name: order.vm.clone(), settings })?;
+    for settings in settings.in_requests() {
+        client.order(RequestBody::VmSet { name: order.vm.clone(), settings })?;
+    }
     println!("{} set", order.vm);
     Ok(DONE)
 }

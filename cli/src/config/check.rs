@@ -125,6 +125,7 @@ fn guest(folder: &Path, mut section: Section<'_, '_>, taken: &mut Taken) -> Opti
         vcpus: section.optional("vcpus", number(1..=limits::VCPUS)).unwrap_or(1),
         debug_exit: section.optional("debug_exit", flag).unwrap_or(false),
         weight: section.optional("weight", number(1..=limits::WEIGHT_MOST)).unwrap_or(USUAL_WEIGHT),
+        cap_percent: section.optional("cap", number(0..=limits::CAP_MOST)).unwrap_or(0),
         on_panic: section.optional("on_panic", choice).unwrap_or_default(),
         hung_s: section.optional("hung_s", number(0..=limits::HUNG_MOST_S)).unwrap_or(USUAL_HUNG_S),
         pmu: section.optional("pmu", choice).unwrap_or_default(),

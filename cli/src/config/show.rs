@@ -86,6 +86,7 @@ fn guest(text: &mut Text, guest: &GuestConfig, manifest: &Manifest) {
     }
     text.key("vcpus", guest.vcpus);
     text.unusual("weight", guest.weight, USUAL_WEIGHT, |weight| weight.to_string());
+    text.unusual("cap", guest.cap_percent, 0, |percent| percent.to_string());
     text.unusual("on_panic", guest.on_panic, OnPanic::default(), |action| quoted(action.word()));
     text.unusual("hung_s", guest.hung_s, USUAL_HUNG_S, |seconds| seconds.to_string());
     text.unusual("autostart", guest.autostart, true, |flag| flag.to_string());

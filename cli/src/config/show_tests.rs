@@ -33,6 +33,7 @@ cmdline = "console=ttyS0 quoted=\"a\\b\""
 memory = "64MiB"
 vcpus = 3
 weight = 300
+cap = 150
 on_panic = "dump"
 hung_s = 0
 autostart = false

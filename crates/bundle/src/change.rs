@@ -25,6 +25,8 @@ pub struct Settings {
     /// [`GuestConfig::memory_bytes`], or [`GuestConfig::assured_bytes`] of a guest with memory on demand; while the
     /// guest does not run.
     pub memory_bytes: Option<u64>,
+    /// [`GuestConfig::cap_percent`].
+    pub cap_percent: Option<u32>,
 }
 
 /// The reason why a configuration cannot be changed so.
@@ -66,7 +68,7 @@ impl Settings {
     /// # Errors
     /// A setting that is not possible, or not while the guest runs.
     pub fn apply(&self, to: &GuestConfig, runs: bool) -> Result<GuestConfig, Refused> {
-        let Self { weight, on_panic, autostart, vcpus, memory_bytes } = *self;
+        let Self { weight, on_panic, autostart, vcpus, memory_bytes, cap_percent } = *self;
         if *self == Self::default() {
             return Err(Refused::Nothing);
         }
@@ -78,6 +80,7 @@ impl Settings {
         config.weight = weight.unwrap_or(to.weight);
         config.on_panic = on_panic.unwrap_or(to.on_panic);
         config.autostart = autostart.unwrap_or(to.autostart);
+        config.cap_percent = cap_percent.unwrap_or(to.cap_percent);
         config.vcpus = vcpus.unwrap_or(to.vcpus);
         match to.assured_bytes {
             Some(assured_bytes) => config.assured_bytes = Some(memory_bytes.unwrap_or(assured_bytes)),

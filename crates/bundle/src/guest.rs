@@ -64,6 +64,10 @@ pub struct GuestConfig {
     /// as the host has some, and all of it goes back when it is free. `None`: all of it is there from the start.
     #[serde(default)]
     pub assured_bytes: Option<u64>,
+    /// Percent of one CPU's time that its vCPUs together get at most, up to
+    /// [`CAP_MOST`](crate::limits::CAP_MOST); 0: as much as there is. An image that does not know it sets no limit.
+    #[serde(default)]
+    pub cap_percent: u32,
 }
 
 /// Virtio devices of a guest.

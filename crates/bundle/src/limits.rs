@@ -23,6 +23,8 @@ pub const MODULES: usize = 16;
 pub const VCPUS: u32 = 512;
 /// The largest weight of a guest; the least is 1.
 pub const WEIGHT_MOST: u32 = 1024;
+/// The largest upper limit of a guest, in percent of one CPU's time: that of all its vCPUs.
+pub const CAP_MOST: u32 = 100 * VCPUS;
 /// The longest that a vCPU may spin with interrupts off before the guest counts as hung, in seconds.
 pub const HUNG_MOST_S: u32 = 3600;
 /// PCI functions of the host that one guest gets.

@@ -124,6 +124,7 @@ impl From<OldGuest> for GuestConfig {
             disks: Vec::new(),
             is_paravirtual: false,
             assured_bytes: None,
+            cap_percent: 0,
         }
     }
 }

@@ -44,6 +44,7 @@ fn debian() -> GuestConfig {
         disks: vec![],
         is_paravirtual: false,
         assured_bytes: None,
+        cap_percent: 0,
     }
 }
 

@@ -25,6 +25,7 @@
 //! |---|---|
 //! | [`RunQueue`] | the entities of a CPU, and their states |
 //! | `entity` | one entity: its weight, its virtual time, where its time went |
+//! | [`cap`] | an upper limit for all vCPUs of a guest |
 //! | [`throttle`] | a sliver of time for an entity that makes no progress by running |
 //! | `pace` | the constants, in ticks of the caller's clock |
 //! | [`placement`] | which CPU an entity goes to |
@@ -35,6 +36,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod cap;
 mod cpu_location;
 mod entity;
 mod leave;
@@ -45,6 +47,7 @@ mod sync;
 pub mod throttle;
 mod weight;
 
+pub use cap::{Cap, Limit};
 pub use cpu_location::CpuLocation;
 pub use entity::{State, Times};
 pub use leave::{LeaveOrder, Leaving, Patience, Verdict};

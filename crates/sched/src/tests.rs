@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+mod cap;
 mod choices;
 mod fairness;
 mod leaving;

@@ -17,6 +17,7 @@ mod bad_input;
 mod bad_machines;
 mod blackout;
 mod bochs;
+mod capped;
 mod configuring;
 mod conform;
 mod console;
@@ -181,6 +182,7 @@ fn has_disks() -> bool {
 fn trials() -> Vec<Trial> {
     let groups = [
         ("machine", MACHINE_RULES),
+        ("capped", capped::RULES),
         ("configuring", configuring::RULES),
         ("configuring", if Kernel::Default.drivers().is_ok() { created::RULES } else { &[] }),
         ("lifecycle", lifecycle::RULES),

@@ -144,8 +144,14 @@ impl Executive {
         let now = Ticks(cpu::tsc());
         self.queue.account(now);
         match pause {
-            Pause::Idle | Pause::Rest => {
+            Pause::Idle => {
                 task.instance().guest.flush_console();
+                self.queue.block(slot, now);
+            }
+            Pause::Rest => {
+                task.instance().guest.flush_console();
+                // It could still run. Once it does again it is shown how long it has waited.
+                self.unload();
                 self.queue.block(slot, now);
             }
             Pause::Yield => self.queue.yield_now(slot, now),

@@ -38,6 +38,8 @@ pub struct Task {
     ran_before: u64,
     /// Since when it has been on the way to another CPU although it wants to run.
     left_at: Option<u64>,
+    /// Since when its guest's upper limit has held it.
+    held_since: Option<u64>,
     /// The event to note when it runs for the first time.
     first: Option<First>,
     /// The change of its guest's address space since which it has flushed its TLB.
@@ -99,6 +101,7 @@ impl Task {
             stolen_before,
             ran_before,
             left_at,
+            held_since: None,
             first,
             flushed: 0,
             weight,
@@ -150,6 +153,7 @@ impl Task {
         if let Some(until) = self.watched.rests_until() {
             return (now >= until).then(|| {
                 self.watched.end_rest();
+                self.note_allowed(now);
                 WokenBy::Alarm
             });
         }
@@ -227,6 +231,7 @@ impl Task {
     /// Notes that it goes on after it stood still with its guest: its registers are not published any more.
     pub fn resume(&mut self) {
         self.watched.resume();
+        self.held_since = None;
         self.instance.saving.discard(self.index);
         if let Some(registers) = self.instance.registers.get(self.index) {
             *registers.lock() = None;

@@ -18,6 +18,8 @@ use crate::access::Peer;
 pub struct Settings {
     /// Its share where several vCPUs have one CPU: 1 to 1,024; at once.
     pub weight: Option<u32>,
+    /// The most of one CPU's time in percent that its vCPUs together get, up to 51,200; 0: as much as there is; at once.
+    pub cap_percent: Option<u32>,
     /// The action when its kernel has panicked or hangs: `throttle`, `stop`, `reset`, `dump` or `ignore`.
     pub on_panic: Option<String>,
     /// True if it starts with the host.
@@ -38,12 +40,14 @@ pub(super) async fn set(
     State(app): State<App>,
     Extension(peer): Extension<Peer>,
     Path((host, guest)): Path<(String, String)>,
-    Described(Settings { weight, on_panic, autostart, vcpus, memory_bytes }): Described<Settings>,
+    Described(Settings { weight, cap_percent, on_panic, autostart, vcpus, memory_bytes }): Described<Settings>,
 ) -> Result<Json<Done>, Refused> {
-    let settings = VmSettings { weight, on_panic, autostart, vcpus, memory_bytes };
-    if settings == VmSettings::default() {
-        return Err(Refused::invalid(format!("no setting of {guest} is stated; state one, as {{\"weight\": 200}}")));
+    let settings = VmSettings { weight, on_panic, autostart, vcpus, memory_bytes, cap_percent };
+    let mut answer =
+        Err(Refused::invalid(format!("no setting of {guest} is stated; state one, as {{\"weight\": 200}}")));
+    for settings in settings.in_requests() {
+        let body = RequestBody::VmSet { name: guest.clone(), settings };
+        answer = Ok(done(app.clone(), peer.clone(), &host, "guest-set", guest.clone(), body).await?);
     }
-    let body = RequestBody::VmSet { name: guest.clone(), settings };
-    done(app, peer, &host, "guest-set", guest, body).await
+    answer
 }

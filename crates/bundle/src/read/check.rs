@@ -204,6 +204,9 @@ pub(crate) fn guest(guest: &GuestConfig) -> Result<(), &'static str> {
     if !(1..=limits::WEIGHT_MOST).contains(&guest.weight) {
         return Err("has a bad weight: 1 to 1024 are possible");
     }
+    if guest.cap_percent > limits::CAP_MOST {
+        return Err("has a bad cap: up to 51200 percent of a CPU are possible");
+    }
     if guest.pmu_events.as_ref().is_some_and(|events| events.len() > limits::PMU_EVENTS) {
         return Err("names too many events for its performance counters: 16 are possible");
     }

@@ -31,8 +31,8 @@ fn compose(manifest: &Manifest, piece: usize, files: &BTreeMap<&str, &[u8]>) -> 
 
 #[test]
 fn a_setting_changes_and_the_others_stay() {
-    let settings = Settings { weight: Some(7), ..Settings::default() };
-    assert_eq!(settings.apply(&debian(), true), Ok(GuestConfig { weight: 7, ..debian() }));
+    let settings = Settings { weight: Some(7), cap_percent: Some(25), ..Settings::default() };
+    assert_eq!(settings.apply(&debian(), true), Ok(GuestConfig { weight: 7, cap_percent: 25, ..debian() }));
     let settings = Settings { vcpus: Some(3), autostart: Some(false), ..Settings::default() };
     assert_eq!(settings.apply(&debian(), false), Ok(GuestConfig { vcpus: 3, autostart: false, ..debian() }));
 }

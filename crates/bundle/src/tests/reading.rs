@@ -78,7 +78,7 @@ fn whatever_follows_the_trailer_is_ignored() {
 #[test]
 fn an_impossible_guest_is_named() {
     type Change = fn(&mut GuestConfig);
-    let cases: [(Change, &str); 11] = [
+    let cases: [(Change, &str); 12] = [
         (|guest| guest.name = "".to_string(), "bad name"),
         (|guest| guest.name = "a b".to_string(), "bad name"),
         (|guest| guest.name = "x".repeat(33), "bad name"),
@@ -86,6 +86,7 @@ fn an_impossible_guest_is_named() {
         (|guest| guest.modules = vec!["m".to_string(); 17], "too many modules"),
         (|guest| guest.vcpus = 0, "bad number of CPUs"),
         (|guest| guest.weight = 0, "bad weight"),
+        (|guest| guest.cap_percent = 51_201, "bad cap"),
         (|guest| guest.functions = with_functions(&[("01:00.0", false); 17]).functions, "too many PCI functions"),
         (|guest| guest.functions = with_functions(&[(&"0".repeat(65), false)]).functions, "selector is too long"),
         (|guest| guest.memory_bytes = 0, "bad size of memory"),

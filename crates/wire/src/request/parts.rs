@@ -18,6 +18,19 @@ pub struct VmSettings {
     pub vcpus: Option<u32>,
     /// Its memory in bytes; while it does not run.
     pub memory_bytes: Option<u64>,
+    /// Percent of one CPU's time that its vCPUs together get at most; 0: as much as there is.
+    #[serde(default)]
+    pub cap_percent: Option<u32>,
+}
+
+impl VmSettings {
+    /// Returns them as requests that follow each other. A host that does not know a newer setting passes it over: alone
+    /// in a request it leaves nothing to set, which is refused.
+    pub fn in_requests(self) -> impl Iterator<Item = Self> {
+        let newer = Self { cap_percent: self.cap_percent, ..Self::default() };
+        let rest = Self { cap_percent: None, ..self };
+        [newer, rest].into_iter().filter(|settings| *settings != Self::default())
+    }
 }
 
 /// The image that is to replace the running one.
@@ -58,3 +71,7 @@ pub struct Subscription {
     /// True for the console output of every machine.
     pub consoles: bool,
 }
+
+#[cfg(test)]
+#[path = "parts_tests.rs"]
+mod tests;

@@ -78,6 +78,7 @@ fn settings() -> VmSettings {
         autostart: Some(false),
         vcpus: Some(4),
         memory_bytes: Some(1 << 30),
+        cap_percent: Some(150),
     }
 }
 

@@ -10,9 +10,34 @@ use crate::arch::percpu::PerCpu;
 use crate::guests::watching::{self, StretchEnd};
 
 impl Task {
-    /// Runs it until it waits, or the CPU has something else to do. The host's timer fires at `others_alarm` at
-    /// the latest.
+    /// Runs it until it waits, its guest's upper limit is reached, or the CPU has something else to do. The host's timer
+    /// fires at `others_alarm` at the latest.
     pub fn run(&mut self, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
+        let began = cpu::tsc();
+        self.note_allowed(began);
+        let guest = &self.instance.guest;
+        match guest.settings.cap_stop(began, guest.config.vcpus) {
+            Ok(None) => self.run_watched(me, others_alarm),
+            Ok(stop) => {
+                let pause = self.run_watched(me, others_alarm.into_iter().chain(stop).min());
+                self.instance.guest.settings.charge(cpu::tsc().saturating_sub(began));
+                pause
+            }
+            Err(until) => {
+                self.held_since = Some(began);
+                self.rest(until)
+            }
+        }
+    }
+
+    /// Notes that its guest's limit does not hold it any more: meanwhile it has waited.
+    pub(super) fn note_allowed(&mut self, now: u64) {
+        if let Some(since) = self.held_since.take() {
+            self.stolen_before = self.stolen_before.saturating_add(now.saturating_sub(since));
+        }
+    }
+
+    fn run_watched(&mut self, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
         let own_stop = self.watched.begin_stretch(cpu::tsc());
         let pause = self.run_until(me, others_alarm.into_iter().chain(own_stop).min());
         if pause == Pause::Idle {
