@@ -36,6 +36,7 @@ pub(super) fn set(client: &mut Client, order: &VmSet) -> Result<u8> {
         memory_bytes: order.memory.map(|memory| memory.bytes),
         cap_percent: order.cap,
     };
+    ensure!(settings != VmSettings::default(), "no setting of {} is named; name one, as `--weight 200`", order.vm);
     for settings in settings.in_requests() {
         client.order(RequestBody::VmSet { name: order.vm.clone(), settings })?;
     }

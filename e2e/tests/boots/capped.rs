@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use baton::config::{Guest, OnPanic};
+use baton::config::Guest;
+use bundle::OnPanic;
 use e2e::host::Host;
 use e2e::recipe::{Recipe, tiny};
 use wire::{RequestBody, VmSettings};
@@ -22,8 +23,12 @@ const VCPUS: u32 = 2;
 
 fn a_guest_gets_no_more_than_its_cap_across_an_update() -> Result<()> {
     // It resembles a kernel that spins.
-    let guest =
-        Guest { vcpus: VCPUS, on_panic: OnPanic::Ignore, cap_percent: 60, ..tiny(NAME, "keeper", "seed=1 do=watch")? };
+    let guest = Guest {
+        vcpus: VCPUS,
+        on_panic: OnPanic::Ignore,
+        cap_percent: 60,
+        ..tiny(NAME, "keeper", "seed=1 cpus=2 do=watch")?
+    };
     let mut host = Recipe::new().cpus(VCPUS).guest(guest).start()?;
     host.guest_prints(NAME, "keeper: watch: ")?;
     gets(&mut host, 54..=63)?;

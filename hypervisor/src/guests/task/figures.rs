@@ -7,7 +7,7 @@ use sched::Times;
 use wire::{PerfCounter, PerfEvent, PerfState, VcpuPerf};
 
 use super::Task;
-use crate::arch::timer;
+use crate::arch::{cpu, timer};
 use crate::guests::guest::figures::exits_of;
 
 impl Task {
@@ -33,10 +33,12 @@ impl Task {
 
     fn figures(&mut self, times: Times) -> VcpuPerf {
         let counted_ticks = self.vcpu.guest_ticks();
+        let held = self.held_since.map_or(0, |since| cpu::tsc().saturating_sub(since));
+        let waited = self.stolen_before.saturating_add(times.stolen.0).saturating_add(held);
         VcpuPerf {
             at_ns: timer::uptime_ns(),
             ran_ns: timer::ticks_to_ns(self.ran_before.saturating_add(times.running.0)),
-            waited_ns: timer::ticks_to_ns(self.stolen_before.saturating_add(times.stolen.0)),
+            waited_ns: timer::ticks_to_ns(waited),
             counted_ticks,
             exits: exits_of(&self.instance.guest.exits, self.index..self.index + 1),
             counters: self.cpu.counter_views(counted_ticks).into_iter().map(to_wire).collect(),
