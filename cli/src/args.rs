@@ -32,7 +32,7 @@ pub use self::records::{LogArgs, RecordArgs};
 pub use self::target::Target;
 pub use self::timeline::TimelineArgs;
 pub use self::top::TopArgs;
-pub use self::vm::{VmCommand, VmCreate, VmEnd, VmOrder, VmRestore, VmSave, VmSet, VmShutdown, VmWait, Vms};
+pub use self::vm::{VmCommand, VmCreate, VmEnd, VmMigrate, VmOrder, VmRestore, VmSave, VmSet, VmShutdown, VmWait, Vms};
 use crate::consent::Consent;
 
 /// Operate hosts of Baton, the hypervisor that can be replaced while guests run.

@@ -16,6 +16,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -41,6 +42,9 @@ const HOLD: Duration = Duration::from_secs(15);
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// The interval between two requests for their state.
 const STOP_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The mode of a file with a guest's memory: its owner's alone.
+const PRIVATE: u32 = 0o600;
 
 /// The contents of a core file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,11 +119,14 @@ impl Hold {
     pub(crate) fn begin(client: &mut Client, name: &str) -> Result<Self> {
         let was_still = is_still(client, name)?;
         if !was_still {
-            let hold = client.patience(HOLD, 3 * fetch::ASKED_BYTES).as_millis();
-            let ms = u32::try_from(hold).unwrap_or(MAX_HOLD_MS).min(MAX_HOLD_MS);
-            client.order(RequestBody::VmHold { name: name.to_owned(), ms })?;
+            hold(client, name)?;
         }
         Ok(Self { was_still })
+    }
+
+    /// Goes on with it where nothing is read for a while.
+    pub(crate) fn renew(&self, client: &mut Client, name: &str) -> Result<()> {
+        if self.was_still { Ok(()) } else { hold(client, name) }
     }
 
     /// Resumes the guest, if it ran before and does not run already.
@@ -132,6 +139,12 @@ impl Hold {
             result => result,
         }
     }
+}
+
+fn hold(client: &mut Client, name: &str) -> Result<()> {
+    let hold = client.patience(HOLD, 3 * fetch::ASKED_BYTES).as_millis();
+    let ms = u32::try_from(hold).unwrap_or(MAX_HOLD_MS).min(MAX_HOLD_MS);
+    client.order(RequestBody::VmHold { name: name.to_owned(), ms })
 }
 
 /// A file that is not whole yet, under a name that shows that. Dropped before it is complete, it is removed.
@@ -147,7 +160,8 @@ impl Partial {
     }
 
     pub(crate) fn create(&self) -> io::Result<File> {
-        File::options().read(true).write(true).create(true).truncate(true).open(&self.path)
+        // A guest's memory holds its secrets.
+        File::options().read(true).write(true).create(true).truncate(true).mode(PRIVATE).open(&self.path)
     }
 
     pub(crate) fn complete(&self, path: &Path) -> io::Result<()> {

@@ -33,6 +33,7 @@ pub mod drivers;
 pub mod dump;
 pub mod image;
 pub mod keys;
+pub mod migrate;
 pub mod options;
 pub mod output;
 pub mod paths;

@@ -47,7 +47,7 @@ pub fn save(
 ) -> Result<Saved> {
     let hold = Hold::begin(client, name)?;
     let partial = Partial::of(path);
-    let saved = save_into(client, name, &partial, path, progress, is_interrupted);
+    let saved = save_into(client, name, &partial, path, progress, is_interrupted).map(|(saved, _)| saved);
     let ends = saved.is_ok() && !resumes;
     match ends {
         true => client.order(RequestBody::VmStop { name: name.to_owned() })?,
@@ -56,14 +56,15 @@ pub fn save(
     saved
 }
 
-fn save_into(
+/// Saves a guest that is held; returns its state, too.
+pub(crate) fn save_into(
     client: &mut Client,
     name: &str,
     partial: &Partial,
     path: &Path,
     progress: impl FnMut(u64, u64),
     is_interrupted: &dyn Fn() -> bool,
-) -> Result<Saved> {
+) -> Result<(Saved, Vec<u8>)> {
     let explain = || format!("{} cannot be written", path.display());
     let (host, info) = (client.config()?, client.info()?);
     let state = state(client, name)?;
@@ -79,7 +80,7 @@ fn save_into(
         bail!(Interrupted);
     }
     partial.complete(path).with_context(explain)?;
-    Ok(Saved { memory_bytes: ranges.iter().map(|range| range.bytes).sum(), fetched_bytes })
+    Ok((Saved { memory_bytes: ranges.iter().map(|range| range.bytes).sum(), fetched_bytes }, state))
 }
 
 fn describe(image: &Image, name: &str, saved_by: &str, host: &Manifest, state_bytes: u64) -> Result<()> {
@@ -89,7 +90,7 @@ fn describe(image: &Image, name: &str, saved_by: &str, host: &Manifest, state_by
 }
 
 /// Returns the state of a guest that stands still, once its CPUs have saved it.
-fn state(client: &mut Client, name: &str) -> Result<Vec<u8>> {
+pub(crate) fn state(client: &mut Client, name: &str) -> Result<Vec<u8>> {
     let (deadline, mut state) = (Instant::now() + TIMEOUT, Vec::new());
     loop {
         let from_byte = u32::try_from(state.len()).context("its state is too long")?;
@@ -116,44 +117,76 @@ fn state(client: &mut Client, name: &str) -> Result<Vec<u8>> {
 
 /// Has the guest in a file go on, on a host that has the files from which it was started: as the guest of this name,
 /// which is created if there is none. `progress` gets the bytes that were sent, and all bytes.
-pub fn restore(
-    client: &mut Client,
-    path: &Path,
-    name: Option<&str>,
-    mut progress: impl FnMut(u64, u64),
-) -> Result<String> {
+pub fn restore(client: &mut Client, path: &Path, name: Option<&str>, progress: impl FnMut(u64, u64)) -> Result<String> {
     let file = File::open(path).with_context(|| format!("{} cannot be read", path.display()))?;
     let head = Head::read(&file, path)?;
     let name = name.unwrap_or(&head.guest);
-    if !client.vms()?.iter().any(|vm| vm.name == name) {
-        client.order(RequestBody::VmCreate { manifest: head.configuration(name)? })?;
+    create(client, &head, name)?;
+    let sent = send(client, (&file, path), &head, progress);
+    let gone_on = sent.and_then(|()| order(client, &head, name)).and_then(|()| wait_for(client, name));
+    remove_state(client, &head)?;
+    match gone_on? {
+        Outcome::Runs => Ok(name.to_owned()),
+        Outcome::Failed(reason) => bail!("guest '{name}' cannot go on: {reason}"),
     }
-    let total = head.state.bytes + head.memory.iter().map(|part| part.bytes).sum::<u64>();
-    let mut done = 0;
-    let mut send = |client: &mut Client, kind, part: &Part| -> Result<()> {
-        let content = part.read(&file).with_context(|| path.display().to_string())?;
-        client.upload(kind, &content, |there| progress(done + there, total))?;
-        done += part.bytes;
-        Ok(())
-    };
-    // The state is a file of the host's until it is removed; memory that nothing asks for is dropped.
-    send(client, UploadKind::File, &head.state)?;
-    let sent = head.memory.iter().try_for_each(|part| send(client, UploadKind::Memory, part));
-    let (state, memory) = (head.state.sha256.clone(), head.memory.iter().map(|part| part.sha256.clone()).collect());
-    let order = RequestBody::VmRestore { name: name.to_owned(), state: state.clone(), memory };
-    let gone_on = sent.and_then(|()| client.order(order)).and_then(|()| wait_for(client, name));
-    client.order(RequestBody::FileRemove { name: state })?;
-    gone_on.map(|()| name.to_owned())
 }
 
-/// Waits until a guest has gone on.
-fn wait_for(client: &mut Client, name: &str) -> Result<()> {
+/// Creates the guest if the host has none of this name; returns whether it has.
+pub(crate) fn create(client: &mut Client, head: &Head, name: &str) -> Result<bool> {
+    let is_new = !client.vms()?.iter().any(|vm| vm.name == name);
+    if is_new {
+        client.order(RequestBody::VmCreate { manifest: head.configuration(name)? })?;
+    }
+    Ok(is_new)
+}
+
+/// Sends all parts of a file. The state is a file of the host's until it is removed; memory that nothing asks for is
+/// dropped.
+pub(crate) fn send(
+    client: &mut Client,
+    (file, path): (&File, &Path),
+    head: &Head,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<()> {
+    let total = head.state.bytes + head.memory.iter().map(|part| part.bytes).sum::<u64>();
+    let mut done = 0;
+    let parts = head.memory.iter().map(|part| (UploadKind::Memory, part));
+    for (kind, part) in [(UploadKind::File, &head.state)].into_iter().chain(parts) {
+        let content = part.read(file).with_context(|| path.display().to_string())?;
+        client.upload(kind, &content, |there| progress(done + there, total))?;
+        done += part.bytes;
+    }
+    Ok(())
+}
+
+/// Orders the guest to go on from what was sent.
+pub(crate) fn order(client: &mut Client, head: &Head, name: &str) -> Result<()> {
+    let memory = head.memory.iter().map(|part| part.sha256.clone()).collect();
+    client.order(RequestBody::VmRestore { name: name.to_owned(), state: head.state.sha256.clone(), memory })
+}
+
+/// Removes the state that was sent.
+pub(crate) fn remove_state(client: &mut Client, head: &Head) -> Result<()> {
+    client.order(RequestBody::FileRemove { name: head.state.sha256.clone() })
+}
+
+/// The state in which a guest has come that was ordered to go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It has gone on.
+    Runs,
+    /// It cannot, for this reason.
+    Failed(String),
+}
+
+/// Waits until a guest has gone on, or has failed to.
+pub(crate) fn wait_for(client: &mut Client, name: &str) -> Result<Outcome> {
     let deadline = Instant::now() + TIMEOUT;
     while Instant::now() < deadline {
         match client.vms()?.into_iter().find(|vm| vm.name == name) {
-            Some(VmInfo { state: VmState::Running, .. }) => return Ok(()),
+            Some(VmInfo { state: VmState::Running, .. }) => return Ok(Outcome::Runs),
             Some(VmInfo { state: VmState::Failed, reason, .. }) => {
-                bail!("guest '{name}' cannot go on: {}", reason.unwrap_or_default())
+                return Ok(Outcome::Failed(reason.unwrap_or_default()));
             }
             Some(_) => thread::sleep(INTERVAL),
             None => bail!("the host has no guest '{name}' any more"),

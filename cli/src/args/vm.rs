@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::Format;
+use crate::connection::Address;
 use crate::consent::Consent;
 use crate::size::Size;
 
@@ -46,6 +47,8 @@ pub enum VmCommand {
     Save(VmSave),
     /// Have a machine go on from a file that `save` has written
     Restore(VmRestore),
+    /// Move a machine to another host, where it goes on
+    Migrate(VmMigrate),
     /// Show the exits and performance counters of a machine's vCPUs while it runs
     Perf {
         /// The virtual machine
@@ -203,6 +206,25 @@ pub struct VmSave {
     /// Let it run on, instead of stopping it: for a machine without disks, which would be newer than the file
     #[arg(long)]
     pub resume: bool,
+    /// Send its memory over a serial line, however long that takes
+    #[arg(long)]
+    pub slow: bool,
+}
+
+/// A virtual machine that is moved.
+#[derive(Debug, Args)]
+pub struct VmMigrate {
+    /// The virtual machine
+    pub vm: String,
+    /// The address of the other host, as --connect has it
+    #[arg(long, value_name = "ADDRESS")]
+    pub to: Address,
+    /// Its disks are the same ones at the other host, and no guest uses them there
+    #[arg(long)]
+    pub same_disks: bool,
+    /// The folder of a file for its memory, which is removed again [default: that for temporary files]
+    #[arg(long, value_name = "FOLDER")]
+    pub folder: Option<PathBuf>,
     /// Send its memory over a serial line, however long that takes
     #[arg(long)]
     pub slow: bool,

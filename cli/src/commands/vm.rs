@@ -48,6 +48,7 @@ pub(super) fn run(target: &Target, command: &VmCommand) -> Result<u8> {
         VmCommand::Dump { vm, output } => dump(&mut client, vm, output.as_deref()),
         VmCommand::Save(order) => saving::save(&mut client, order),
         VmCommand::Restore(order) => saving::restore(&mut client, order),
+        VmCommand::Migrate(order) => saving::migrate(&mut client, target, order),
         VmCommand::Perf { vm, seconds, format } => {
             check_name(&mut client, vm)?;
             perf::run(&mut client, vm, Duration::try_from_secs_f64(*seconds).unwrap_or_default(), *format)

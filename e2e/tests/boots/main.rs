@@ -49,6 +49,7 @@ mod log;
 mod machine_checks;
 mod many_guests;
 mod memory;
+mod migrating;
 mod models;
 mod networks;
 mod panicked;
@@ -186,6 +187,7 @@ fn trials() -> Vec<Trial> {
         ("configuring", configuring::RULES),
         ("configuring", if Kernel::Default.drivers().is_ok() { created::RULES } else { &[] }),
         ("lifecycle", lifecycle::RULES),
+        ("migrating", migrating::RULES),
         ("saving", saving::RULES),
         ("console", console::RULES),
         ("control", control::RULES),
