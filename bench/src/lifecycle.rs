@@ -39,7 +39,7 @@ pub(super) static BENCH: Bench = Bench {
     run,
 };
 
-/// Goals of operations that do not exist.
+/// Goals of saving and moving guests that run meanwhile, which does not exist.
 const NOT_BUILT: [&str; 3] = ["save_restore_blackout_ms", "migrate_blackout_excess_ms", "dirty_tracking_overhead"];
 const INSTRUCTIONS: &str = "instructions";
 const MEMORY: Size = Size::mebibytes(256);
