@@ -6,8 +6,9 @@
 //! target   can it be? ───────────────── created ─► sent ──────────────────► it goes on ─┘
 //! ```
 //!
-//! It stands still from the hold on. The hold ends by itself when this end is gone: then the guest goes on where it was.
-//! Before the target is ordered to let it go on, the source pauses it for good. So whatever breaks, it never runs twice.
+//! It stands still from the hold on. The hold ends by itself when this end is gone: then the guest goes on where it
+//! was. Before the target is ordered to let it go on, the source pauses it for good. So whatever breaks, it never runs
+//! twice.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -67,7 +68,7 @@ pub fn migrate(
     let mut moving = Moving { source, target, order, head: None, is_new: false };
     let prepared = moving.prepare(&hold, &mut progress, is_interrupted);
     if prepared.is_err() {
-        // What is to be reported is the error before. The hold ends by itself, too.
+        // The error before is the one to report. The hold ends by itself, too.
         let _ = hold.end(moving.source, order.name);
     }
     let moved = prepared.and_then(|prepared| {
@@ -118,7 +119,7 @@ struct Moving<'a> {
     is_new: bool,
 }
 
-/// What is at the target already.
+/// A guest of which everything is at the target.
 struct Prepared {
     saved: Saved,
     state: Vec<u8>,

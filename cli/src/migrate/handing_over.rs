@@ -3,7 +3,7 @@
 
 use anyhow::{Context as _, Error, Result, anyhow};
 
-/// What the target has made of the guest.
+/// The guest's state at the target.
 #[derive(Debug)]
 pub(super) enum GoneOn {
     /// It runs there.

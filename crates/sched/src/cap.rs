@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An upper limit: the vCPUs of a guest together run for so much of each window, even where nobody else wants the CPUs.
+//! An upper limit: the vCPUs of a guest together run for so much of each window, even where no other guest wants the
+//! CPUs.
 //!
-//! A weight shares a CPU among those that want it. A cap is for what a guest has been sold, or for power: it holds on an
-//! idle host, too, and over all CPUs on which the guest runs. Linux has the same for control groups (`cpu.max`), Xen for
-//! domains (`cap`).
+//! A weight shares a CPU among those that want it. A cap is for what a guest has been sold, or for power: it holds on
+//! an idle host, too, and over all CPUs on which the guest runs. Linux has the same for control groups (`cpu.max`), Xen
+//! for domains (`cap`).
 //!
 //! A vCPU asks before it runs, and reports afterwards how long it has run. Several may have asked before the first one
-//! reports; what they run beyond the limit is taken from the windows that follow, so that no more than the limit is used
-//! over any longer time. What is not used of a window is lost: a guest that was idle does not run faster later.
+//! reports; what they run beyond the limit is taken from the windows that follow, so that no more than the limit is
+//! used over any longer time. What is not used of a window is lost: a guest that was idle does not run faster later.
 
 use crate::pace::Ticks;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Upper limits: what a guest gets of CPUs that nobody else wants.
+//! Upper limits: what a guest gets of CPUs that no other guest wants.
 
 use std::ops::RangeInclusive;
 use std::thread;
@@ -45,7 +45,7 @@ fn a_guest_gets_no_more_than_its_cap_across_an_update() -> Result<()> {
 fn set(host: &mut Host, percent: u32) -> Result<()> {
     let settings = VmSettings { cap_percent: Some(percent), ..VmSettings::default() };
     host.order(RequestBody::VmSet { name: NAME.to_owned(), settings })?;
-    // What it has run beyond the new limit is taken from the windows that follow.
+    // Time beyond the new limit is taken from the windows that follow.
     thread::sleep(Duration::from_millis(300));
     Ok(())
 }

@@ -18,7 +18,8 @@ use crate::access::Peer;
 pub struct Settings {
     /// Its share where several vCPUs have one CPU: 1 to 1,024; at once.
     pub weight: Option<u32>,
-    /// The most of one CPU's time in percent that its vCPUs together get, up to 51,200; 0: as much as there is; at once.
+    /// The most of one CPU's time in percent that its vCPUs together get, up to 51,200; 0: as much as there is; at
+    /// once.
     pub cap_percent: Option<u32>,
     /// The action when its kernel has panicked or hangs: `throttle`, `stop`, `reset`, `dump` or `ignore`.
     pub on_panic: Option<String>,

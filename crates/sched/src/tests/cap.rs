@@ -10,7 +10,7 @@ use crate::Ticks;
 use crate::cap::{CAP_WINDOW_MS, Cap, Limit};
 
 const WINDOW: u64 = CAP_WINDOW_MS * MS;
-/// What a vCPU may run at once at least.
+/// The least time for which a vCPU may run at once.
 const LEAST: u64 = MS / 10;
 
 fn limit(percent: u32, vcpus: u32) -> Limit {
@@ -67,7 +67,8 @@ proptest! {
         let (mut cap, limit) = (Cap::default(), limit(percent, vcpus));
         let (windows, mut used) = (50, 0);
         // The time at which each asks next, and since when it has been running.
-        let mut next: Vec<(u64, Option<u64>)> = starts.iter().take(vcpus as usize).map(|start| (*start, None)).collect();
+        let mut next: Vec<(u64, Option<u64>)> = starts.into_iter().map(|start| (start, None)).collect();
+        next.truncate(vcpus as usize);
         loop {
             let vcpu = (0..next.len()).min_by_key(|vcpu| next[*vcpu].0).unwrap();
             let (now, since) = next[vcpu];

@@ -10,8 +10,8 @@ use crate::arch::percpu::PerCpu;
 use crate::guests::watching::{self, StretchEnd};
 
 impl Task {
-    /// Runs it until it waits, its guest's upper limit is reached, or the CPU has something else to do. The host's timer
-    /// fires at `others_alarm` at the latest.
+    /// Runs it until it waits, its guest's upper limit is reached, or the CPU has something else to do. The host's
+    /// timer fires at `others_alarm` at the latest.
     pub fn run(&mut self, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
         let began = cpu::tsc();
         self.note_allowed(began);
