@@ -18,7 +18,7 @@ const SHORT_BYTES: usize = 64;
 ///
 /// # Safety
 /// Both ranges are mapped; no reference points into a guest's.
-#[inline]
+#[inline(never)]
 pub(super) unsafe fn copy(from: *const u8, into: *mut u8, bytes: usize) {
     if bytes > SHORT_BYTES {
         // By quadwords: CPUs move both by cache lines, emulators do not.

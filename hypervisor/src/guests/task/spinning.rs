@@ -17,9 +17,9 @@ impl Task {
         self.note_allowed(began);
         let guest = &self.instance.guest;
         match guest.settings.cap_stop(began, guest.config.vcpus) {
-            Ok(None) => self.run_watched(me, others_alarm),
+            Ok(None) => self.run_watched(me, others_alarm, began),
             Ok(stop) => {
-                let pause = self.run_watched(me, others_alarm.into_iter().chain(stop).min());
+                let pause = self.run_watched(me, others_alarm.into_iter().chain(stop).min(), began);
                 self.instance.guest.settings.charge(cpu::tsc().saturating_sub(began));
                 pause
             }
@@ -37,8 +37,8 @@ impl Task {
         }
     }
 
-    fn run_watched(&mut self, me: &PerCpu, others_alarm: Option<u64>) -> Pause {
-        let own_stop = self.watched.begin_stretch(cpu::tsc());
+    fn run_watched(&mut self, me: &PerCpu, others_alarm: Option<u64>, began: u64) -> Pause {
+        let own_stop = self.watched.begin_stretch(began);
         let pause = self.run_until(me, others_alarm.into_iter().chain(own_stop).min());
         if pause == Pause::Idle {
             if self.watched.end_stretch_idle() {
