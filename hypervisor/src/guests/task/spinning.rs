@@ -16,18 +16,18 @@ impl Task {
         let began = cpu::tsc();
         self.note_allowed(began);
         let guest = &self.instance.guest;
-        match guest.settings.cap_stop(began, guest.config.vcpus) {
-            Ok(None) => self.run_watched(me, others_alarm, began),
-            Ok(stop) => {
-                let pause = self.run_watched(me, others_alarm.into_iter().chain(stop).min(), began);
-                self.instance.guest.settings.charge(cpu::tsc().saturating_sub(began));
-                pause
-            }
+        let stop = match guest.settings.cap_stop(began, guest.config.vcpus) {
+            Ok(stop) => stop,
             Err(until) => {
                 self.held_since = Some(began);
-                self.rest(until)
+                return self.rest(until);
             }
+        };
+        let pause = self.run_watched(me, others_alarm.into_iter().chain(stop).min(), began);
+        if stop.is_some() {
+            self.instance.guest.settings.charge(cpu::tsc().saturating_sub(began));
         }
+        pause
     }
 
     /// Notes that its guest's limit does not hold it any more: meanwhile it has waited.
