@@ -4,9 +4,9 @@
 /// Bytes that are compared at a time.
 pub(crate) const BLOCK_BYTES: usize = 256;
 
-/// Copies as many bytes as both have, but for blocks in which none differs: where an image has run, most of the next
-/// one is there already. An emulator keeps its translation of such code; QEMU's takes some 200 times as long for a
-/// write to a page from which it has translated any.
+/// Copies `from` to the start of `into`, as far as both reach, but for blocks that are the same. Where an image has
+/// run, an equal one is nearly all there; and a write to a page from which an emulator has translated code is slow,
+/// since it drops the translation.
 pub fn copy_changed(into: &mut [u8], from: &[u8]) {
     let bytes = into.len().min(from.len());
     let blocks = into[..bytes].chunks_mut(BLOCK_BYTES).zip(from[..bytes].chunks(BLOCK_BYTES));
