@@ -57,7 +57,7 @@ fn mac(number: usize) -> Mac {
 }
 
 fn device(number: usize) -> Net {
-    Net::new(mac(number), MTU)
+    Net::new(mac(number), MTU, 1 + number as u16)
 }
 
 fn act(network: &Network, drivers: &mut [Driver], guest: usize, now_ns: u64, input: &mut Input<'_>) {

@@ -119,10 +119,11 @@ fn guest(folder: &Path, mut section: Section<'_, '_>, taken: &mut Taken) -> Opti
     let nics = section.tables("nic");
     let disks = section.tables("disk");
     let owner = name.as_ref().map(|(name, _)| name.as_str()).unwrap_or_default();
-    let nics = check_networks::nics(&section, owner, nics, &mut taken.networks);
+    let vcpus = section.optional("vcpus", number(1..=limits::VCPUS)).unwrap_or(1);
+    let nics = check_networks::nics(&section, (owner, vcpus), nics, &mut taken.networks);
     let guest = Guest {
         nics,
-        vcpus: section.optional("vcpus", number(1..=limits::VCPUS)).unwrap_or(1),
+        vcpus,
         debug_exit: section.optional("debug_exit", flag).unwrap_or(false),
         weight: section.optional("weight", number(1..=limits::WEIGHT_MOST)).unwrap_or(USUAL_WEIGHT),
         cap_percent: section.optional("cap", number(0..=limits::CAP_MOST)).unwrap_or(0),

@@ -63,10 +63,10 @@ pub(super) fn networks(root: &Section<'_, '_>, sections: Vec<Section<'_, '_>>, h
     networks
 }
 
-/// Reads the network devices of a guest; those with mistakes are left out.
+/// Reads the network devices of a guest with this name and so many vCPUs; those with mistakes are left out.
 pub(super) fn nics(
     guest: &Section<'_, '_>,
-    owner: &str,
+    (owner, vcpus): (&str, u32),
     sections: Vec<Section<'_, '_>>,
     networks: &mut Networks,
 ) -> Vec<NicConfig> {
@@ -75,10 +75,15 @@ pub(super) fn nics(
         guest.complain(None, format_args!("there are {} network devices; at most {most} are possible", sections.len()));
     }
     let numbered = (0..).zip(sections);
-    numbered.filter_map(|(number, section)| nic(owner, number, section, networks)).collect()
+    numbered.filter_map(|(number, section)| nic((owner, vcpus), number, section, networks)).collect()
 }
 
-fn nic(owner: &str, number: u32, mut section: Section<'_, '_>, networks: &mut Networks) -> Option<NicConfig> {
+fn nic(
+    (owner, vcpus): (&str, u32),
+    number: u32,
+    mut section: Section<'_, '_>,
+    networks: &mut Networks,
+) -> Option<NicConfig> {
     section.set_label(format!("guest {owner:?}: [[guest.nic]] {}: ", number + 1));
     let network = section.required("network", text);
     let network = network.and_then(|(name, at)| find(&section, &name, at, networks));
@@ -97,9 +102,20 @@ fn nic(owner: &str, number: u32, mut section: Section<'_, '_>, networks: &mut Ne
         is_isolated: section.optional("isolated", flag).unwrap_or(false),
         is_trusted: section.optional("trusted", flag).unwrap_or(false),
         rate_bytes_per_s: section.optional("rate", rate),
+        queue_pairs: section.optional("queues", queue_pairs).unwrap_or(usual_queue_pairs(vcpus)),
     };
     section.finish();
     network.map(|_| nic)
+}
+
+/// The pairs of queues of a network device that states none: one for each vCPU.
+pub(super) fn usual_queue_pairs(vcpus: u32) -> u16 {
+    u16::try_from(vcpus).unwrap_or(limits::QUEUE_PAIRS).clamp(1, limits::QUEUE_PAIRS)
+}
+
+fn queue_pairs(value: &DeValue<'_>) -> Result<u16, String> {
+    let pairs = number(1..=u32::from(limits::QUEUE_PAIRS))(value)?;
+    Ok(u16::try_from(pairs).unwrap_or(limits::QUEUE_PAIRS))
 }
 
 /// Returns the index of a network, and takes one of its ports.

@@ -14,6 +14,7 @@ use switch::Mac;
 
 use super::check::{USUAL_HUNG_S, USUAL_WEIGHT};
 use super::check_disks::{USUAL_PORT, USUAL_TIMEOUT_S};
+use super::check_networks::usual_queue_pairs;
 
 /// Returns the configuration as a `host.toml`; files are named as the host has them.
 pub fn host_toml(manifest: &Manifest) -> String {
@@ -106,7 +107,7 @@ fn guest(text: &mut Text, guest: &GuestConfig, manifest: &Manifest) {
         text.key("devices", list(guest.functions.iter().map(function)));
     }
     sockets(text, guest, manifest);
-    guest.nics.iter().for_each(|one| nic(text, one, manifest));
+    guest.nics.iter().for_each(|one| nic(text, one, guest.vcpus, manifest));
     guest.disks.iter().for_each(|one| disk(text, one, manifest));
 }
 
@@ -145,7 +146,7 @@ fn sockets(text: &mut Text, guest: &GuestConfig, manifest: &Manifest) {
     text.key("vsock", format_args!("{{ {} }}", keys.join(", ")));
 }
 
-fn nic(text: &mut Text, nic: &NicConfig, manifest: &Manifest) {
+fn nic(text: &mut Text, nic: &NicConfig, vcpus: u32, manifest: &Manifest) {
     let network = manifest.host.networks.get(nic.network as usize);
     text.line("\n[[guest.nic]]");
     text.key("network", quoted(network.map_or("", |network| &network.name)));
@@ -159,6 +160,7 @@ fn nic(text: &mut Text, nic: &NicConfig, manifest: &Manifest) {
     text.unusual("isolated", nic.is_isolated, false, |flag| flag.to_string());
     text.unusual("trusted", nic.is_trusted, false, |flag| flag.to_string());
     nic.rate_bytes_per_s.iter().for_each(|bytes| text.key("rate", rate(*bytes)));
+    text.unusual("queues", nic.queue_pairs, usual_queue_pairs(vcpus), |pairs| pairs.to_string());
 }
 
 fn disk(text: &mut Text, disk: &DiskConfig, manifest: &Manifest) {

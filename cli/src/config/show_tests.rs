@@ -56,6 +56,7 @@ vlan = [0, 4094]
 isolated = true
 trusted = true
 rate = "10MiB/s"
+queues = 2
 [[guest.nic]]
 network = "lan"
 vlan = 7

@@ -43,6 +43,8 @@ pub const NETWORK_NAME_BYTES: usize = 32;
 pub const NICS: usize = 8;
 /// Network devices on one network.
 pub const PORTS: usize = 64;
+/// Pairs of queues of one network device: one to receive, one to send.
+pub const QUEUE_PAIRS: u16 = 16;
 /// VLANs of one network device.
 pub const VLANS: usize = 64;
 /// The highest number of a VLAN (IEEE 802.1Q-2018, table 9-2).

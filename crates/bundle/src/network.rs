@@ -32,6 +32,14 @@ pub struct NicConfig {
     pub is_trusted: bool,
     /// Bytes that it may send in a second; `None`: as many as it can.
     pub rate_bytes_per_s: Option<u64>,
+    /// Its pairs of queues, at most [`limits::QUEUE_PAIRS`](crate::limits::QUEUE_PAIRS).
+    #[serde(default = "one_pair")]
+    pub queue_pairs: u16,
+}
+
+/// Devices had one before they could have several.
+fn one_pair() -> u16 {
+    1
 }
 
 impl NicConfig {
@@ -45,6 +53,7 @@ impl NicConfig {
             is_isolated: false,
             is_trusted: false,
             rate_bytes_per_s: None,
+            queue_pairs: 1,
         }
     }
 }

@@ -138,7 +138,15 @@ pub const DEVICES: &[DeviceFormat] = &[
     device(DeviceKind::HotPlug, &[piece::<state::HotPlug>()]),
     device(DeviceKind::VirtioRng, VIRTIO),
     device(DeviceKind::VirtioConsole, VIRTIO),
-    device(DeviceKind::VirtioNet, VIRTIO),
+    device(
+        DeviceKind::VirtioNet,
+        &[
+            piece::<state::PciFunction>(),
+            piece::<state::Virtio>(),
+            piece::<state::VirtioQueue>(),
+            piece::<state::VirtioNet>(),
+        ],
+    ),
     device(
         DeviceKind::VirtioVsock,
         &[

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Guests that reach each other over a network inside the host.
 
+mod pairs;
+
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -16,8 +18,10 @@ use wire::{CapturedFrame, NetPort, RequestBody};
 
 use super::Rule;
 
-pub const RULES: &[Rule] =
-    &[("stock_guests_keep_a_connection_to_each_other_across_an_update", || keep_a_connection(Kernel::Default, 1))];
+pub const RULES: &[Rule] = &[
+    ("stock_guests_keep_a_connection_to_each_other_across_an_update", || keep_a_connection(Kernel::Default, 1)),
+    ("each_vcpu_of_a_stock_guest_receives_by_queues_of_its_own", pairs::each_vcpu_receives_by_its_own),
+];
 
 pub const LONG_RULES: &[Rule] = &[
     ("stock_guests_of_6_1_keep_a_connection_across_twenty_updates", || keep_a_connection(Kernel::V6_1, MANY)),

@@ -20,6 +20,7 @@ mod options;
 mod plugged;
 mod power_key;
 mod print;
+mod queues;
 mod random;
 mod reads;
 mod replug;

@@ -34,6 +34,8 @@
 //! | `vsock-echo:CID:PORT` | the same as `echo` over a virtio socket |
 //! | `vsock-serve:PORT` | the same as `serve` over virtio sockets |
 //! | `vsock-crowd:CID:PORT:TIMES` | opens so many connections over virtio sockets, prints how many there are, and closes them |
+//! | `pin:CPU` | the tasks that follow are done on this CPU |
+//! | `queues:MS` | prints the queues of the first network card, and their interrupts, every so many milliseconds, for ever, beside the tasks that follow |
 //! | `hwrng:MS` | reads the entropy device every so many milliseconds, for ever, beside the tasks that follow |
 //! | `flags` | prints the features of the first CPU |
 //! | `dmi:MS` | prints what the SMBIOS tables state every so many milliseconds, for ever, beside the tasks that follow |
@@ -53,6 +55,7 @@ pub use self::unknown::UnknownTask;
 use crate::flood::Traffic;
 use crate::power_key::Answer;
 use crate::print::Console;
+use rustix::thread::CpuSet;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
@@ -83,6 +86,8 @@ fn task(word: &str) -> Result<Task, UnknownTask> {
         (Some("backtrace"), None, ..) => Some(Task::Backtrace),
         (Some("stress"), Some(time), None, _) => milliseconds(time).map(Task::Stress),
         (Some("replug"), Some(times), None, _) => times.parse().ok().map(Task::Replug),
+        (Some("pin"), Some(cpu), None, _) => cpu.parse().ok().filter(|cpu| *cpu < CpuSet::MAX_CPU).map(Task::Pin),
+        (Some("queues"), Some(time), None, _) => milliseconds(time).map(Task::Queues),
         (Some("hwrng"), Some(time), None, _) => milliseconds(time).map(Task::Random),
         (Some("power-key"), None, ..) => Some(Task::PowerKey(Answer::PowerOff)),
         (Some("power-key"), Some("ignore"), None, _) => Some(Task::PowerKey(Answer::Ignore)),

@@ -4,7 +4,7 @@
 use crate::options::Task;
 use crate::{
     busy, churn, contend, disk, dmi, drivers, echo, flood, hvc, log, machine, nvme_functions, plugged, power_key,
-    print, random, reads, replug, serve, stream, stress, system, virtual_functions, vsock,
+    print, queues, random, reads, replug, serve, stream, stress, system, virtual_functions, vsock,
 };
 use std::hint::black_box;
 use std::thread::sleep;
@@ -50,6 +50,12 @@ pub fn run(task: Task) {
         Task::VsockServe(port) => vsock::start_serve(port),
         Task::VsockCrowd { cid, port, times } => vsock::crowd(cid, port, times),
         Task::Random(period) => random::start(period),
+        Task::Pin(cpu) => {
+            if let Err(error) = stress::bind(cpu) {
+                log!("pin: WRONG: {error}");
+            }
+        }
+        Task::Queues(period) => queues::start(period),
         Task::Flags => log!("flags: {} end", machine::flags()),
         Task::PowerKey(answer) => power_key::start(answer),
         Task::Dmi(period) => dmi::start(period),

@@ -7,7 +7,7 @@
 //!                        own device locked                 no lock    port and device locked   own device locked
 //! ```
 //!
-//! The vCPU that has notified its device forwards its frames, and pays for it. No lock is taken while a device of its
+//! The vCPU that has notified its device forwards its frames, and pays for it; those of each pair of queues on its own. No lock is taken while a device of its
 //! own is locked, and one port at a time: guests that send to each other do not wait for each other. A port's lock is
 //! held while the memory of its guest is written. A guest that ends is unplugged under that lock before its memory is
 //! given back. A guest that is created or deleted changes the ports of its networks: each sender then gets a reference
@@ -103,7 +103,8 @@ pub fn attach(guest: &Guest, machine: &mut Machine<GuestRam>) -> Result<Vec<Nic>
         let now = lan(nic).ok_or_else(|| bad("its network is not there"))?.now();
         let (port_number, port) = now.with_mac(Mac(nic.mac)).ok_or_else(|| bad("its port is not there"))?;
         let slot = Slot(((FIRST_DEVICE + number) * FUNCTIONS_OF_A_DEVICE) as u8);
-        let device = virtio::in_slot(slot, Net::new(Mac(nic.mac), nic.mtu)).map_err(|_| bad("it fits no function"))?;
+        let device = virtio::in_slot(slot, Net::new(Mac(nic.mac), nic.mtu, nic.queue_pairs))
+            .map_err(|_| bad("it fits no function"))?;
         let device = machine.bus_mut().attach_function(device).map_err(|_| bad("the guest's bus is full"))?;
         Ok(Nic { port: port.clone(), number: port_number, device })
     };

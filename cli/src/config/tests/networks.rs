@@ -28,6 +28,7 @@ fn a_network_device_has_an_address_of_its_own_and_ethernet_s_mtu() {
         is_isolated: false,
         is_trusted: false,
         rate_bytes_per_s: None,
+        queue_pairs: 1,
     };
     assert_eq!(found, [expected(0), expected(1)]);
 }
@@ -38,7 +39,7 @@ fn every_key_of_a_network_device_is_read() {
     let config = with(
         networks,
         "[[guest.nic]]\nnetwork = \"wan\"\nmac = \"52:54:00:00:00:01\"\nmtu = 4000\nvlan = [0, 10]\nisolated = true\n\
-         trusted = true\nrate = \"10MiB/s\"\n[[guest.nic]]\nnetwork = \"wan\"\nvlan = 7",
+         trusted = true\nrate = \"10MiB/s\"\nqueues = 4\n[[guest.nic]]\nnetwork = \"wan\"\nvlan = 7",
     );
     let config = config.expect("good");
     let network = |name: &str, mtu| NetworkConfig { name: name.to_owned(), mtu };
@@ -51,6 +52,7 @@ fn every_key_of_a_network_device_is_read() {
         is_isolated: true,
         is_trusted: true,
         rate_bytes_per_s: Some(10 << 20),
+        queue_pairs: 4,
     };
     assert_eq!(config.guests[0].nics[0], first);
     assert_eq!((config.guests[0].nics[1].mtu, &config.guests[0].nics[1].vlans), (9000, &NicVlans::Access(7)));
@@ -116,6 +118,10 @@ fn mistakes_of_a_network_device_are_named() {
             "host.toml:9:8: guest \"a\": [[guest.nic]] 1: vlan = 4095 is not possible; write 0 to 4094",
         ),
         (
+            "network = \"lan\"\nqueues = 17",
+            "host.toml:9:10: guest \"a\": [[guest.nic]] 1: queues = 17 is not possible; write 1 to 16",
+        ),
+        (
             "network = \"lan\"\nrate = \"10MiB\"\nisolated = 1",
             "host.toml:9:8: guest \"a\": [[guest.nic]] 1: rate = \"10MiB\" is no rate; write a whole number and a unit, \
              as \"10MiB/s\"\nhost.toml:10:12: guest \"a\": [[guest.nic]] 1: isolated is a whole number; write true or \
@@ -129,6 +135,14 @@ fn mistakes_of_a_network_device_are_named() {
         ),
     ] {
         assert_eq!(nics(&format!("[[guest.nic]]\n{lines}")), Err(expected.to_owned()), "{lines}");
+    }
+}
+
+#[test]
+fn a_network_device_has_a_pair_of_queues_for_each_vcpu_and_sixteen_at_most() {
+    for (vcpus, expected) in [(1, 1), (3, 3), (64, 16)] {
+        let found = nics(&format!("vcpus = {vcpus}\n[[guest.nic]]\nnetwork = \"lan\"")).expect("good");
+        assert_eq!(found[0].queue_pairs, expected, "{vcpus}");
     }
 }
 

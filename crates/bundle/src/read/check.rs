@@ -185,6 +185,9 @@ fn nic(nic: &NicConfig, network: &NetworkConfig) -> Result<(), &'static str> {
     if nic.rate_bytes_per_s == Some(0) {
         return Err("has a network device with a rate of 0");
     }
+    if !(1..=limits::QUEUE_PAIRS).contains(&nic.queue_pairs) {
+        return Err("has a network device with bad pairs of queues: 1 to 16 are possible");
+    }
     Ok(())
 }
 

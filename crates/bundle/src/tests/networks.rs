@@ -27,6 +27,7 @@ fn networks_and_their_devices_are_read_guest_by_guest() {
         is_isolated: true,
         is_trusted: true,
         rate_bytes_per_s: Some(1 << 20),
+        queue_pairs: 16,
         ..nic(2)
     };
     let nics = vec![vec![nic(1)], vec![], vec![trunk, nic(3)]];
@@ -64,6 +65,8 @@ fn impossible_networks_and_devices_are_refused() {
         (with(NicConfig { vlans: NicVlans::Access(4095), ..nic(1) }), "bad VLANs"),
         (with(NicConfig { vlans: NicVlans::Trunk(vec![]), ..nic(1) }), "bad VLANs"),
         (with(NicConfig { rate_bytes_per_s: Some(0), ..nic(1) }), "a rate of 0"),
+        (with(NicConfig { queue_pairs: 0, ..nic(1) }), "bad pairs of queues"),
+        (with(NicConfig { queue_pairs: 17, ..nic(1) }), "bad pairs of queues"),
     ] {
         assert!(found.contains(expected), "{found}");
     }

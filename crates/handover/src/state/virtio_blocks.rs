@@ -133,6 +133,14 @@ plain! {
         pub command: U32 as "number",
     }
 
+    /// A virtio network device with more than one pair of queues.
+    pub struct VirtioNet since 4 {
+        /// The pairs that its driver uses.
+        pub pairs: U16 as "count",
+        /// Zero.
+        pub zero: [u8; 6] as "zero",
+    }
+
     /// A guest's memory balloon.
     pub struct Balloon since 4 {
         /// Pages of 4 KiB that the host wants in it.

@@ -117,6 +117,10 @@ pub enum Task {
     },
     /// Read the entropy device at every period, for ever, beside the tasks that follow.
     Random(Duration),
+    /// Do the tasks that follow on this CPU.
+    Pin(usize),
+    /// Print a network card's queues and their interrupts at every period, for ever, beside the tasks that follow.
+    Queues(Duration),
     /// Print the features of the first CPU.
     Flags,
     /// Print what the SMBIOS tables state at every period, for ever, beside the tasks that follow.
@@ -146,6 +150,7 @@ impl Task {
                 | Self::VsockEcho { .. }
                 | Self::VsockServe(_)
                 | Self::Random(_)
+                | Self::Queues(_)
                 | Self::Dmi(_)
                 | Self::PowerKey(_)
                 | Self::SecondConsole(_)

@@ -41,6 +41,8 @@ fn times_are_milliseconds() {
     assert_eq!(only("agent=power-key"), Task::PowerKey(Answer::PowerOff));
     assert_eq!(only("agent=power-key:ignore"), Task::PowerKey(Answer::Ignore));
     assert_eq!(only("agent=flags"), Task::Flags);
+    assert_eq!(only("agent=pin:1"), Task::Pin(1));
+    assert_eq!(only("agent=queues:50"), Task::Queues(Duration::from_millis(50)));
     assert_eq!(only("agent=dmi:50"), Task::Dmi(Duration::from_millis(50)));
     assert_eq!(only("agent=poll:3"), Task::Poll(Duration::from_millis(3)));
     assert_eq!(only("agent=mix:3"), Task::Mix(Duration::from_millis(3)));
@@ -119,6 +121,9 @@ fn what_cannot_be_read_is_named_in_the_refusal() {
         "echo:10.0.0.1:10.0.0.2:7:8",
         "stream:10.0.0.256:10.0.0.2:7",
         "stream:10.0.0.1:10.0.0.2:7:8",
+        "pin",
+        "pin:1024",
+        "queues",
     ] {
         let refusal = tasks(&format!("agent={word}")).unwrap_err().to_string();
         assert!(refusal.starts_with(&format!("agent={word}: no such task")), "{refusal}");

@@ -51,18 +51,19 @@ pub struct Port {
     pub guest: u32,
     /// Counts of frames.
     pub counters: Counters,
-    /// Held by the vCPU that forwards frames of this port's guest.
-    pub sender: Mutex<Sender>,
+    /// For each pair of the device's queues; held by the vCPU that forwards its frames.
+    pub senders: Vec<Mutex<Sender>>,
+    /// The limit on what all of them send.
+    pub bucket: Option<Mutex<Bucket>>,
     /// The receiver, while its guest runs.
     pub plugged: Mutex<Option<Plugged>>,
 }
 
-/// The state that sending frames needs.
+/// The state that sending the frames of a pair of queues needs.
 pub struct Sender {
     pub chain: Box<Chain>,
     /// Whether the driver is asked for notifications.
     pub mitigation: Mitigation,
-    pub bucket: Option<Bucket>,
     /// `None` once the port is removed: a port does not keep itself.
     pub topology: Option<Arc<Topology>>,
 }
@@ -85,19 +86,26 @@ impl Port {
     /// The port of a guest's device.
     pub fn new(guest: u32, nic: &NicConfig) -> Self {
         let now_ns = timer::uptime_ns();
-        let bucket = nic.rate_bytes_per_s.map(|rate| Bucket::new(rate, LEAST_BURST_BYTES, now_ns));
-        let (chain, mitigation) = (Box::default(), Mitigation::default());
-        Self {
-            guest,
-            counters: Counters::default(),
-            sender: Mutex::new(Sender { chain, mitigation, bucket, topology: None }),
-            plugged: Mutex::new(None),
-        }
+        let bucket = nic.rate_bytes_per_s.map(|rate| Mutex::new(Bucket::new(rate, LEAST_BURST_BYTES, now_ns)));
+        let sender =
+            |_| Mutex::new(Sender { chain: Box::default(), mitigation: Mitigation::default(), topology: None });
+        let senders = (0..nic.queue_pairs.max(1)).map(sender).collect();
+        Self { guest, counters: Counters::default(), senders, bucket, plugged: Mutex::new(None) }
     }
 
     /// Returns whether its guest runs.
     pub fn is_plugged(&self) -> bool {
         self.plugged.lock().is_some()
+    }
+}
+
+impl Nic {
+    /// The pairs of queues whose frames are to be sent, a bit for each.
+    pub fn waiting(&self) -> u16 {
+        match self.port.senders.len() {
+            1 => 1,
+            _ => self.device.lock().virtio_device().waiting(),
+        }
     }
 }
 
@@ -162,15 +170,17 @@ impl Lan {
         if let Some(changed) = now.without_port(number) {
             self.change_to(changed);
         }
-        let before = port.sender.lock().topology.take();
-        drop(before);
+        for sender in &port.senders {
+            let before = sender.lock().topology.take();
+            drop(before);
+        }
     }
 
     /// Each sender goes on with this topology. Its turn that is under way ends with the one before.
     fn change_to(&self, changed: Topology) {
         let changed = Arc::new(changed);
-        for port in changed.ports.iter().flatten() {
-            let before = port.sender.lock().topology.replace(changed.clone());
+        for sender in changed.ports.iter().flatten().flat_map(|port| &port.senders) {
+            let before = sender.lock().topology.replace(changed.clone());
             // This may be the last of it: not under the lock.
             drop(before);
         }

@@ -28,6 +28,8 @@ struct Own<'a> {
     run: &'a dyn Run,
     vcpu: usize,
     nic: &'a Nic,
+    /// Of the device's queues.
+    pair: usize,
 }
 
 /// How a turn ended.
@@ -50,27 +52,34 @@ pub fn linger_until() -> u64 {
 pub fn send(run: &dyn Run, vcpu: usize, nics: &[Nic], occasion: Occasion, until: u64) -> Next {
     let mut next = Next::default();
     for nic in nics {
-        let (at, lingers) = match send_by(Own { run, vcpu, nic }, occasion, until) {
-            Turn::Done => continue,
-            Turn::At(at) => (at, false),
-            Turn::Lingers(at) => (at, true),
-        };
-        next.frames = next.frames.into_iter().chain([at]).min();
-        next.lingers |= lingers;
+        let mut waiting = nic.waiting();
+        while waiting != 0 {
+            let pair = waiting.trailing_zeros() as usize;
+            waiting &= waiting - 1;
+            let (at, lingers) = match send_by(Own { run, vcpu, nic, pair }, occasion, until) {
+                Turn::Done => continue,
+                Turn::At(at) => (at, false),
+                Turn::Lingers(at) => (at, true),
+            };
+            next.frames = next.frames.into_iter().chain([at]).min();
+            next.lingers |= lingers;
+        }
     }
     next
 }
 
 fn send_by(own: Own<'_>, occasion: Occasion, until: u64) -> Turn {
+    let port = &own.nic.port;
+    let Some(sender) = port.senders.get(own.pair) else { return Turn::Done };
     // Another vCPU of this guest forwards: what it may have overlooked is there after it.
-    let Some(mut sender) = own.nic.port.sender.try_lock() else { return soon() };
+    let Some(mut sender) = sender.try_lock() else { return soon() };
     if !own.begin() {
         return Turn::Done;
     }
     let (mut frames, mut bytes, mut makes_way) = (0, 0, false);
     let dense = timer::us_to_ticks(DENSE_US);
     loop {
-        if let Err(at_ns) = check_rate(&mut sender) {
+        if let Err(at_ns) = check_rate(port) {
             own.end(false);
             return Turn::At(at(at_ns));
         }
@@ -80,7 +89,7 @@ fn send_by(own: Own<'_>, occasion: Occasion, until: u64) -> Turn {
             own.end(false);
             return soon();
         }
-        let Sender { chain, bucket, mitigation, topology } = &mut *sender;
+        let Sender { chain, mitigation, topology } = &mut *sender;
         let taken = own.take(chain);
         match taken {
             None => return Turn::Done,
@@ -91,12 +100,12 @@ fn send_by(own: Own<'_>, occasion: Occasion, until: u64) -> Turn {
             Some(Taken::Nothing) if own.end(true) => frames += 1,
             Some(Taken::Nothing) => return Turn::Done,
             Some(Taken::Dropped(reason)) => {
-                own.nic.port.counters.count_drop(reason);
+                port.counters.count_drop(reason);
                 frames += 1;
             }
             Some(Taken::Frame(frame)) => {
-                if let Some(bucket) = bucket {
-                    bucket.take(frame.bytes() as u64);
+                if let Some(bucket) = &port.bucket {
+                    bucket.lock().take(frame.bytes() as u64);
                 }
                 frames += 1;
                 match forward(own, topology.as_deref(), &frame, chain) {
@@ -124,8 +133,8 @@ fn soon() -> Turn {
     Turn::At(cpu::tsc() + timer::us_to_ticks(PAUSE_US))
 }
 
-fn check_rate(sender: &mut Sender) -> Result<(), u64> {
-    sender.bucket.as_mut().map_or(Ok(()), |bucket| bucket.check(timer::uptime_ns()))
+fn check_rate(port: &Port) -> Result<(), u64> {
+    port.bucket.as_ref().map_or(Ok(()), |bucket| bucket.lock().check(timer::uptime_ns()))
 }
 
 /// A time of the host's, in ticks.
@@ -193,19 +202,19 @@ fn receive(
 
 impl Own<'_> {
     fn begin(self) -> bool {
-        self.with(&mut |net, io| net.begin_sending(io))
+        self.with(&mut |net, io| net.begin_sending(self.pair, io))
     }
 
     /// True if there is another frame already.
     fn end(self, asks_again: bool) -> bool {
         let mut is_there = false;
-        self.with(&mut |net, io| net.end_sending(asks_again, io).map(|found| is_there = found));
+        self.with(&mut |net, io| net.end_sending(self.pair, asks_again, io).map(|found| is_there = found));
         is_there
     }
 
     fn take(self, chain: &mut Chain) -> Option<Taken> {
         let mut taken = None;
-        self.with(&mut |net, io| net.take(chain, io).map(|found| taken = Some(found)));
+        self.with(&mut |net, io| net.take(self.pair, chain, io).map(|found| taken = Some(found)));
         taken
     }
 

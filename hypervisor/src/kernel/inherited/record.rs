@@ -88,7 +88,7 @@ pub fn succession() -> Option<(String, String)> {
     let known = known()?;
     let old = format!("{} {}", known.old_version, old_build());
     let new = format!("{} {}", env!("CARGO_PKG_VERSION"), entry::BUILD);
-    Some((old.trim_end().into(), new.trim_end().into()))
+    Some((old.trim_ascii_end().into(), new.trim_ascii_end().into()))
 }
 
 /// Logs where this image comes from, and the CPUs lost on the way.

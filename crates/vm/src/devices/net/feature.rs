@@ -13,7 +13,10 @@ pub const HOST_TSO6: u64 = 1 << 12;
 pub const HOST_ECN: u64 = 1 << 13;
 pub const MRG_RXBUF: u64 = 1 << 15;
 pub const STATUS: u64 = 1 << 16;
+pub const CTRL_VQ: u64 = 1 << 17;
+pub const MQ: u64 = 1 << 22;
 
+/// Those of every device.
 pub const OFFERED: u64 = CSUM
     | GUEST_CSUM
     | MTU

@@ -4,8 +4,10 @@
 use ::virtio::{Chain, Fault};
 use switch::{HEADER_BYTES, Header, Reason, TAG_BYTES};
 
-use super::device::{Net, TRANSMIT};
+use super::device::Net;
+use super::flows::{self, FLOW_BYTES};
 use super::offload::{self, Offload};
+use super::pairs::transmit;
 use crate::devices::virtio::Io;
 use crate::memory::GuestMemory;
 
@@ -41,7 +43,7 @@ impl Frame {
         chain.read(memory, offload::BYTES as u32, into).map(drop)
     }
 
-    /// Where the bytes behind its tag, or behind the place of one, begin.
+    /// Where the bytes behind its tag, or behind the place of one, begin: with the EtherType.
     pub(super) fn behind_tag(&self) -> usize {
         HEADER_BYTES - 2 + if self.ethernet.tag.is_some() { TAG_BYTES } else { 0 }
     }
@@ -59,19 +61,29 @@ pub enum Taken {
 }
 
 impl Net {
-    /// Takes the next frame that the driver sends, with the memory that it is in. The one before it is sent: it is
-    /// given back.
+    /// Takes the next frame that the driver sends by a pair of queues, with the memory that it is in. The one before it
+    /// is sent: it is given back.
     ///
     /// # Errors
     /// The driver's [`Fault`].
-    pub fn take(&mut self, chain: &mut Chain, io: &mut Io<'_>) -> Result<Taken, Fault> {
-        self.give_back(io)?;
-        if !io.take(TRANSMIT, chain)? {
+    pub fn take(&mut self, pair: usize, chain: &mut Chain, io: &mut Io<'_>) -> Result<Taken, Fault> {
+        self.give_back(pair, io)?;
+        if !io.take(transmit(pair), chain)? {
             return Ok(Taken::Nothing);
         }
-        self.sending = Some(chain.head());
-        let frame = self::frame(chain, io)?;
-        Ok(frame.map_or_else(Taken::Dropped, Taken::Frame))
+        if let Some(sending) = self.sending.get_mut(pair) {
+            *sending = Some(chain.head());
+        }
+        let frame = match frame(chain, io)? {
+            Ok(frame) => frame,
+            Err(reason) => return Ok(Taken::Dropped(reason)),
+        };
+        if self.pairs.used() > 1 {
+            let mut first = [0; FLOW_BYTES];
+            frame.read_first(chain, io.memory, &mut first)?;
+            self.flows.learn(flows::number(&first, frame.behind_tag()), pair);
+        }
+        Ok(Taken::Frame(frame))
     }
 }
 

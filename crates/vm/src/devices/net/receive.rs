@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Frames that the driver receives (sections 5.1.6.3 and 5.1.6.4).
 
-use ::virtio::{Chain, Fault};
+use ::virtio::{Chain, Fault, Outside};
 use switch::{HEADER_BYTES, Reason, Tag};
 
-use super::device::{Net, RECEIVE};
+use super::device::Net;
+use super::flows::{self, FLOW_BYTES};
 use super::frame::Frame;
 use super::offload::{self, Checksum, Offload};
 use super::sink::{Sink, Stuck};
-use super::{checksum, feature};
+use super::{checksum, feature, pairs};
 use crate::devices::virtio::{Io, Place, Source};
 
 /// Destination and source: the bytes before a tag.
@@ -46,13 +47,17 @@ impl Net {
         io: &mut Io<'_>,
     ) -> Result<Result<Received, Undelivered>, Fault> {
         let features = io.features();
-        if !io.is_enabled(RECEIVE) {
+        let queue = match self.receive_queue(frame, chain, source) {
+            Ok(queue) => queue,
+            Err(outside) => return Ok(Err(Undelivered::Sender(outside.into()))),
+        };
+        if !io.is_enabled(queue) {
             return Ok(Err(Undelivered::Dropped(Reason::Down)));
         }
         if !frame.offload.is_segmented_by(features) {
             return Ok(Err(Undelivered::Dropped(Reason::Offload)));
         }
-        let mut sink = Sink::new(io, &mut self.buffers, features & feature::MRG_RXBUF != 0);
+        let mut sink = Sink::new((io, queue), &mut self.buffers, features & feature::MRG_RXBUF != 0);
         let written = write(frame, tag, (chain, source), features, &mut sink);
         let finished = match written {
             Ok(bytes) => sink.finish().map(|()| bytes),
@@ -62,11 +67,23 @@ impl Net {
             }
         };
         match finished {
-            Ok(bytes) => Ok(Ok(Received { bytes, is_short: io.is_short(RECEIVE)? })),
+            Ok(bytes) => Ok(Ok(Received { bytes, is_short: io.is_short(queue)? })),
             Err(Stuck::Full) => Ok(Err(Undelivered::Dropped(Reason::Full))),
             Err(Stuck::Sender(outside)) => Ok(Err(Undelivered::Sender(outside.into()))),
             Err(Stuck::Receiver(fault)) => Err(fault),
         }
+    }
+
+    /// The queue whose buffers a frame is received in.
+    fn receive_queue(&self, frame: &Frame, chain: &Chain, source: &dyn Source) -> Result<u16, Outside> {
+        if self.pairs.used() == 1 {
+            return Ok(pairs::receive(0));
+        }
+        let mut first = [0; FLOW_BYTES];
+        let most = frame.bytes.min(FLOW_BYTES);
+        Place::at(chain.readable(), offload::BYTES).read(&mut first[..most], source)?;
+        let flow = flows::number(&first, frame.behind_tag());
+        Ok(pairs::receive(self.flows.pair(flow, self.pairs.used())))
     }
 }
 

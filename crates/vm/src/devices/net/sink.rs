@@ -4,7 +4,6 @@
 use ::virtio::{Chain, Fault, Outside};
 use arrayvec::ArrayVec;
 
-use super::device::RECEIVE;
 use super::offload::{BUFFERS_AT, BYTES};
 use crate::devices::virtio::{Io, Place, Source, Unreachable};
 
@@ -41,6 +40,8 @@ impl From<Outside> for Stuck {
 /// The receiver's buffers, as they are filled.
 pub(super) struct Sink<'a, 'i> {
     io: &'a mut Io<'i>,
+    /// The queue with the buffers.
+    queue: u16,
     /// The buffer that is being filled.
     chain: &'a mut Chain,
     /// Whether a frame may have more than one.
@@ -59,10 +60,10 @@ pub(super) struct Sink<'a, 'i> {
 }
 
 impl<'a, 'i> Sink<'a, 'i> {
-    pub fn new(io: &'a mut Io<'i>, chain: &'a mut Chain, is_mergeable: bool) -> Self {
+    pub fn new((io, queue): (&'a mut Io<'i>, u16), chain: &'a mut Chain, is_mergeable: bool) -> Self {
         let (full, count_at) = (ArrayVec::new(), [0; 2]);
         let (segment, passed, written, pieces) = (0, 0, 0, 0);
-        Self { io, chain, is_mergeable, full, has_buffer: false, segment, passed, written, pieces, count_at }
+        Self { io, queue, chain, is_mergeable, full, has_buffer: false, segment, passed, written, pieces, count_at }
     }
 
     /// Writes the header that comes before the frame.
@@ -123,16 +124,16 @@ impl<'a, 'i> Sink<'a, 'i> {
             }
         }
         for (head, written) in &self.full {
-            self.io.complete(RECEIVE, *head, *written)?;
+            self.io.complete(self.queue, *head, *written)?;
         }
-        self.io.publish(RECEIVE)?;
+        self.io.publish(self.queue)?;
         Ok(())
     }
 
     /// Leaves the buffers for another frame.
     pub fn give_up(self) {
         let taken = self.full.len() + usize::from(self.has_buffer);
-        (0..taken).for_each(|_| self.io.put_back(RECEIVE));
+        (0..taken).for_each(|_| self.io.put_back(self.queue));
     }
 
     /// Where the next bytes go in one piece, `most` at most; not more than there is room for in this buffer.
@@ -167,7 +168,7 @@ impl<'a, 'i> Sink<'a, 'i> {
             self.full.push((self.chain.head(), self.written));
             self.has_buffer = false;
         }
-        if !self.io.take(RECEIVE, self.chain)? {
+        if !self.io.take(self.queue, self.chain)? {
             return Err(Stuck::Full);
         }
         (self.has_buffer, self.segment, self.passed, self.written) = (true, 0, 0, 0);

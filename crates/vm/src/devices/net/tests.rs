@@ -7,13 +7,16 @@ use ::virtio::feature as queue_feature;
 use proptest::prelude::*;
 use switch::{HEADER_BYTES, MAX_PAYLOAD_BYTES, Mac, Reason, Tag};
 
-use super::device::{RECEIVE, TRANSMIT};
 use super::*;
 use crate::addr::AccessSize;
 use crate::devices::virtio::Io;
 use crate::memory::GuestMemory as _;
 use crate::testing::{Between, VirtioDriver};
 
+mod pairs;
+
+const RECEIVE: u16 = 0;
+const TRANSMIT: u16 = 1;
 const BASE: u64 = queue_feature::VERSION_1 | feature::MAC;
 const ALL: u64 = queue_feature::VERSION_1 | feature::OFFERED;
 const HEADER: usize = 12;
@@ -22,7 +25,7 @@ const PLAIN: [u8; HEADER] = [0; HEADER];
 type Driver = VirtioDriver<Net>;
 
 fn driver(features: u64) -> Driver {
-    let mut driver = Driver::new(Net::new(Mac([0x52, 0x54, 0, 0, 0, 1]), 1500));
+    let mut driver = Driver::new(Net::new(Mac([0x52, 0x54, 0, 0, 0, 1]), 1500, 1));
     driver.start(features);
     driver
 }
@@ -39,7 +42,7 @@ fn with<R>(driver: &mut Driver, act: impl FnOnce(&mut Net, &mut Io<'_>) -> Resul
 
 fn take(from: &mut Driver) -> (Chain, Option<Taken>) {
     let mut chain = Chain::new();
-    let taken = with(from, |net, io| net.take(&mut chain, io));
+    let taken = with(from, |net, io| net.take(0, &mut chain, io));
     (chain, taken)
 }
 
@@ -54,7 +57,7 @@ fn pass(from: &mut Driver, to: &mut Driver, tag: Option<Tag>) -> Option<Result<u
         found = Some(net.receive(&frame, tag, (&chain, &source), io)?);
         Ok(())
     });
-    with(from, |net, io| net.end_sending(true, io));
+    with(from, |net, io| net.end_sending(0, true, io));
     found.map(|found| found.map(|received| received.bytes))
 }
 
@@ -250,7 +253,7 @@ fn headers_and_frames_that_make_no_sense_are_dropped_and_given_back() {
         let mut from = driver(features);
         from.add(TRANSMIT, bytes, 0);
         let (_, taken) = take(&mut from);
-        with(&mut from, |net, io| net.end_sending(true, io));
+        with(&mut from, |net, io| net.end_sending(0, true, io));
         assert!(from.collect(TRANSMIT).is_some());
         taken
     };
@@ -293,7 +296,7 @@ fn a_frame_is_given_back_with_the_next_one_and_all_are_at_the_end() {
         assert!(matches!(take(&mut from).1, Some(Taken::Frame(_))));
         assert!(from.collect(TRANSMIT).is_none(), "it is not published");
     }
-    assert_eq!(with(&mut from, |net, io| net.end_sending(true, io)), Some(false));
+    assert_eq!(with(&mut from, |net, io| net.end_sending(0, true, io)), Some(false));
     (0..3).for_each(|_| assert!(from.collect(TRANSMIT).is_some()));
     assert!(from.collect(TRANSMIT).is_none());
 }
@@ -313,7 +316,7 @@ fn a_receiver_with_less_than_a_quarter_of_its_buffers_left_is_short_of_them() {
             Ok(())
         });
         assert_eq!(found, Some(Ok(Received { bytes: 114, is_short: left < 2 })), "{left} left");
-        with(&mut from, |net, io| net.end_sending(true, io));
+        with(&mut from, |net, io| net.end_sending(0, true, io));
     }
 }
 
@@ -324,7 +327,7 @@ fn a_reset_while_a_frame_is_sent_gives_nothing_back() {
     assert!(matches!(take(&mut from).1, Some(Taken::Frame(_))));
     from.start(ALL);
     from.add(TRANSMIT, &sent(&PLAIN, &frame(100, None)), 0);
-    with(&mut from, |net, io| net.end_sending(true, io)).expect("no fault");
+    with(&mut from, |net, io| net.end_sending(0, true, io)).expect("no fault");
     assert!(from.collect(TRANSMIT).is_none());
     assert!(matches!(take(&mut from).1, Some(Taken::Frame(_))));
 }
@@ -359,7 +362,7 @@ fn frames_in_rings_are_sent_by_the_next_image() {
     let (mut from, mut to) = (driver(ALL), driver(ALL));
     to.add(RECEIVE, &[], 2000);
     from.add(TRANSMIT, &sent(&PLAIN, &frame(100, None)), 0);
-    let device = || Net::new(Mac([0x52, 0x54, 0, 0, 0, 1]), 1500);
+    let device = || Net::new(Mac([0x52, 0x54, 0, 0, 0, 1]), 1500, 1);
     from.hand_over(device()).expect("the state is good");
     to.hand_over(device()).expect("the state is good");
     assert_eq!(pass(&mut from, &mut to, None), Some(Ok(114)));
