@@ -2,10 +2,10 @@
 //! Guests on a network: drivers that write anything into rings and memory, send any frames, and are reset meanwhile.
 
 use rate::Bucket;
-use switch::{Mac, Network, Port, Vlans};
+use switch::{Mac, Network, Port, Vlans, announcement};
 use vm::addr::{AccessSize, Gpa};
 use vm::devices::device::Device as _;
-use vm::devices::net::{Chain, Fault, Net, Taken};
+use vm::devices::net::{Chain, Fault, Net, PAIRS_MOST, Taken};
 use vm::devices::virtio::Io;
 use vm::memory::GuestMemory as _;
 use vm::testing::{Between, VirtioDriver};
@@ -60,17 +60,31 @@ fn device(number: usize) -> Net {
     Net::new(mac(number), MTU, 1 + number as u16)
 }
 
+/// A pair of queues of a guest: the first one has one, each other one more.
+fn pair(guest: usize, input: &mut Input<'_>) -> u16 {
+    u16::from(input.u8()) % (1 + guest as u16)
+}
+
 fn act(network: &Network, drivers: &mut [Driver], guest: usize, now_ns: u64, input: &mut Input<'_>) {
     let driver = &mut drivers[guest];
-    match input.u8() % 8 {
-        0 | 1 => drop(driver.add(RECEIVE, &[], 1 + u32::from(input.u16()) % 4096)),
-        2 | 3 => drop(driver.add(TRANSMIT, &frame(guest, input), 0)),
+    match input.u8() % 9 {
+        0 | 1 => drop(driver.add(RECEIVE + 2 * pair(guest, input), &[], 1 + u32::from(input.u16()) % 4096)),
+        2 | 3 => drop(driver.add(TRANSMIT + 2 * pair(guest, input), &frame(guest, input), 0)),
         // Rings, descriptors and buffers, at any time.
         4 => {
             let at = u64::from(input.u16()) << 2;
             let _ = driver.world.memory.write(Gpa(at), &input.number().to_le_bytes());
         }
-        5 => driver.write(u64::from(input.u16()) & 0x3fff, AccessSize::Dword, input.number()),
+        5 => {
+            with(driver, |net, io| net.receive_own(&announcement(mac(guest)), None, io));
+        }
+        6 => driver.write(u64::from(input.u16()) & 0x3fff, AccessSize::Dword, input.number()),
+        7 => {
+            // Notifications of any queue; commands are those of the queue behind the pairs.
+            let queue = u16::from(input.u8()) % driver.queues();
+            drop(driver.add(queue, &[4, 0, input.u8() & 3, 0], 1));
+            driver.notify(queue);
+        }
         _ => pass(network, drivers, guest, now_ns, input.bool()),
     }
 }
@@ -92,9 +106,11 @@ fn frame(guest: usize, input: &mut Input<'_>) -> Vec<u8> {
 /// Takes a frame to all that it is for, as the host does. The guest may be reset in between.
 fn pass(network: &Network, drivers: &mut [Driver], guest: usize, now_ns: u64, is_reset: bool) {
     let mut chain = Chain::new();
+    let pair =
+        with(&mut drivers[guest], |net, _| Ok(net.waiting())).map_or(0, u16::trailing_zeros) as usize % PAIRS_MOST;
     let taken = with(&mut drivers[guest], |net, io| {
-        net.begin_sending(io)?;
-        net.take(&mut chain, io)
+        net.begin_sending(pair, io)?;
+        net.take(pair, &mut chain, io)
     });
     if let Some(Taken::Frame(frame)) = taken
         && let Ok(forward) = network.forward(guest, frame.ethernet(), frame.is_to_be_segmented(), now_ns)
@@ -121,7 +137,7 @@ fn pass(network: &Network, drivers: &mut [Driver], guest: usize, now_ns: u64, is
     if is_reset {
         drivers[guest].write(20, AccessSize::Byte, 0);
     }
-    with(&mut drivers[guest], |net, io| net.end_sending(true, io));
+    with(&mut drivers[guest], |net, io| net.end_sending(pair, true, io));
 }
 
 fn with<R>(driver: &mut Driver, act: impl FnOnce(&mut Net, &mut Io<'_>) -> Result<R, Fault>) -> Option<R> {

@@ -21,6 +21,8 @@
 //!   learned per VLAN.
 //! - **Isolated ports** exchange frames with ports that are not isolated only.
 //!
+//! An [`announcement`] informs switches outside of a station that has moved here.
+//!
 //! A [`Capture`] keeps frames for a client that wants to see them.
 //!
 //! [`Mitigation`] decides when a sender's driver is asked for notifications.
@@ -35,6 +37,7 @@ extern crate std;
 
 extern crate alloc;
 
+mod announcement;
 mod capture;
 mod counters;
 mod header;
@@ -45,6 +48,7 @@ mod network;
 mod port;
 mod ports;
 
+pub use announcement::{ANNOUNCEMENT_BYTES, announcement};
 pub use capture::{CAPTURE_BYTES, Capture, Captured, MAX_SNAP_BYTES, Seen};
 pub use counters::{Counters, Figures, Reason};
 pub use header::{HEADER_BYTES, Header, MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES, TAG_BYTES, Tag};

@@ -196,7 +196,7 @@ impl Network {
     }
 
     fn egress_tag(&self, port: usize, forward: Forward) -> Option<Tag> {
-        let is_trunk = self.port(port).is_some_and(|port| matches!(port.vlans, Vlans::Trunk(_)));
+        let is_trunk = self.port(port).is_some_and(|port| port.vlans.are_tagged());
         let tag = forward.tag.map_or_else(|| Tag::of(forward.vlan), |tag| tag.with_vlan(forward.vlan));
         (is_trunk && forward.vlan != 0).then_some(tag)
     }

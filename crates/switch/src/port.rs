@@ -39,6 +39,11 @@ impl Vlans {
         }
     }
 
+    /// Returns whether frames come and go with tags here.
+    pub fn are_tagged(&self) -> bool {
+        matches!(self, Self::Trunk(_))
+    }
+
     /// Every one of them.
     pub fn all(&self) -> &[u16] {
         match self {

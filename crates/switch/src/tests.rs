@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use crate::*;
 
+mod announcements;
 mod captures;
 mod mitigation;
 mod model;

@@ -31,7 +31,7 @@ pub const LONG_RULES: &[Rule] = &[
 
 pub(super) const SERVER: &str = "server";
 pub(super) const CLIENT: &str = "client";
-const DRIVERS: &[&str] = &["virtio_pci", "virtio_net"];
+pub(super) const DRIVERS: &[&str] = &["virtio_pci", "virtio_net"];
 /// Updates of the long form.
 const MANY: u64 = 20;
 /// Each of them has to boot and to answer, on a machine that does other work as well.
@@ -163,7 +163,7 @@ fn receives(host: &mut Host, guest: &str, before: u64) -> Result<()> {
     }
 }
 
-fn port_of(host: &mut Host, guest: &str) -> Result<NetPort> {
+pub(super) fn port_of(host: &mut Host, guest: &str) -> Result<NetPort> {
     let ports = host.client()?.net_ports()?;
     ports.into_iter().find(|port| port.guest == guest).ok_or_else(|| anyhow!("{guest} has no port"))
 }

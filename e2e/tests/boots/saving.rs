@@ -11,19 +11,22 @@ use baton::config::Guest;
 use baton::save::{restore, save};
 use baton::saved::{HEAD_BYTES, Head};
 use baton::size::Size;
+use bundle::NetworkConfig;
 use e2e::dmesg;
 use e2e::host::Host;
 use e2e::place::Kernel;
 use e2e::recipe::{Recipe, folder, tiny};
+use e2e::stock;
 use wire::{EventKind, RefusalCode, RequestBody, UploadKind, VmSettings, VmState};
 
 use super::Rule;
-use super::networks::{CLIENT, SERVER, start};
+use super::networks::{CLIENT, DRIVERS, SERVER, nic, port_of, start};
 
 pub const RULES: &[Rule] = &[
     ("a_guest_goes_on_where_it_was_saved", a_guest_goes_on_where_it_was_saved),
     ("a_guest_with_memory_on_demand_goes_on_with_all_of_it", on_demand_before),
     ("a_guest_that_is_saved_and_resumed_notices_nothing", a_saved_guest_is_resumed),
+    ("a_guest_that_goes_on_is_announced_on_its_networks", a_guest_is_announced),
     ("what_cannot_go_on_is_refused_with_the_reason", what_cannot_go_on_is_refused),
 ];
 
@@ -112,6 +115,30 @@ fn on_demand_before() -> Result<()> {
     }
     host.beats(A, 5)?;
     is_unbroken(&host, A)?;
+    host.powers_off()
+}
+
+/// By a frame of the host's: the guest itself never sends any.
+fn a_guest_is_announced() -> Result<()> {
+    const BYTES: u64 = 60;
+    let folder = folder()?;
+    let path = folder.path().join("a.saved");
+    let silent = Guest { nics: vec![nic(2)], ..tiny(A, "keeper", "do=beat")? };
+    let server = stock::guest(folder.path(), SERVER, Kernel::Default, DRIVERS, "serve:10.9.0.1:7")?;
+    let server = Guest { nics: vec![nic(1)], ..server };
+    let lan = NetworkConfig { name: "lan".to_owned(), mtu: 1500 };
+    let mut host = Recipe { networks: vec![lan], ..Recipe::new().guest(silent).guest(server) }.start()?;
+    host.guest_prints(SERVER, " listens")?;
+    host.beats(A, 2)?;
+    let before = port_of(&mut host, SERVER)?.received;
+    ensure!(before.frames == 0, "{before:?}");
+    save_to(&mut host, A, &path, false)?;
+    host.state(A, VmState::Stopped)?;
+    host.order(RequestBody::VmDelete { name: named(A) })?;
+    restore_from(&mut host, &path, None)?;
+    host.beats(A, 2)?;
+    let after = port_of(&mut host, SERVER)?.received;
+    ensure!((after.frames, after.bytes) == (1, BYTES), "{after:?}");
     host.powers_off()
 }
 

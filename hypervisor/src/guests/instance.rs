@@ -202,6 +202,11 @@ impl Instance {
         sockets::plug(self, self.socket.as_ref());
     }
 
+    /// It may have been on another host: networks are informed of where it is.
+    pub fn announce(&self) {
+        networks::announce(&self.nics);
+    }
+
     /// Its devices receive nothing any more. The other ends of its connections are reset.
     fn unplug(&self) {
         networks::unplug(&self.nics);

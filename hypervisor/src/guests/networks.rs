@@ -13,6 +13,7 @@
 //! given back. A guest that is created or deleted changes the ports of its networks: each sender then gets a reference
 //! to the new list, between two turns.
 
+mod announcing;
 mod capturing;
 pub mod counted;
 pub mod listing;
@@ -38,6 +39,7 @@ use crate::guests::guest::Guest;
 
 use self::port::{Lan, NETWORKS, Plugged};
 
+pub use self::announcing::announce;
 pub use self::port::Nic;
 pub use self::sending::{linger_until, send};
 pub use self::tap::Tap;

@@ -78,6 +78,7 @@ impl Instance {
         let (devices, tail) = blocks.next::<state::Devices>(0)?;
         self.machine.restore_devices(&devices, tail).map_err(|error| error.to_string())?;
         self.plug();
+        self.announce();
         sockets::reset_own(&**self, self.socket.as_ref());
         Ok(())
     }

@@ -4,7 +4,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use switch::{Figures, Vlans};
+use switch::Figures;
 use wire::{NetDrops, NetFrames, NetPort, ReplyBody, page};
 
 use super::port::{Lan, NETWORKS, Port, Topology};
@@ -39,7 +39,7 @@ fn describe(lan: &Lan, now: &Topology, (number, config): (usize, &switch::Port),
         mac: config.mac.0,
         is_up: port.is_plugged(),
         vlans: config.vlans.all().into(),
-        is_tagged: matches!(config.vlans, Vlans::Trunk(_)),
+        is_tagged: config.vlans.are_tagged(),
         is_isolated: config.is_isolated,
         is_trusted: config.is_trusted,
         stations: now.network.stations(number, timer::uptime_ns()) as u32,

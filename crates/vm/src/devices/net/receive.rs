@@ -57,20 +57,37 @@ impl Net {
         if !frame.offload.is_segmented_by(features) {
             return Ok(Err(Undelivered::Dropped(Reason::Offload)));
         }
-        let mut sink = Sink::new((io, queue), &mut self.buffers, features & feature::MRG_RXBUF != 0);
-        let written = write(frame, tag, (chain, source), features, &mut sink);
-        let finished = match written {
-            Ok(bytes) => sink.finish().map(|()| bytes),
-            Err(stuck) => {
-                sink.give_up();
-                Err(stuck)
-            }
-        };
-        match finished {
+        let sink = Sink::new((io, queue), &mut self.buffers, features & feature::MRG_RXBUF != 0);
+        match sink.fill(|sink| write(frame, tag, (chain, source), features, sink)) {
             Ok(bytes) => Ok(Ok(Received { bytes, is_short: io.is_short(queue)? })),
             Err(Stuck::Full) => Ok(Err(Undelivered::Dropped(Reason::Full))),
             Err(Stuck::Sender(outside)) => Ok(Err(Undelivered::Sender(outside.into()))),
             Err(Stuck::Receiver(fault)) => Err(fault),
+        }
+    }
+
+    /// Receives a frame of the host's own, which begins with two addresses; here it has this tag. False if it is
+    /// dropped.
+    ///
+    /// # Errors
+    /// The [`Fault`] of this device's driver.
+    pub fn receive_own(&mut self, frame: &[u8], tag: Option<Tag>, io: &mut Io<'_>) -> Result<bool, Fault> {
+        let (queue, is_mergeable) = (pairs::receive(0), io.features() & feature::MRG_RXBUF != 0);
+        if !io.is_enabled(queue) {
+            return Ok(false);
+        }
+        let (addresses, rest) = frame.split_at(frame.len().min(ADDRESSES_BYTES));
+        let tag = tag.map(Tag::bytes);
+        let tag = tag.as_ref().map_or(&[][..], |tag| &tag[..]);
+        let sink = Sink::new((io, queue), &mut self.buffers, is_mergeable);
+        let filled = sink.fill(|sink| {
+            sink.write_header(&Offload::default().bytes(0))?;
+            [addresses, tag, rest].into_iter().try_for_each(|part| sink.write(part))
+        });
+        match filled {
+            Ok(()) => Ok(true),
+            Err(Stuck::Receiver(fault)) => Err(fault),
+            Err(Stuck::Full | Stuck::Sender(_)) => Ok(false),
         }
     }
 

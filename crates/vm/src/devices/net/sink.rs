@@ -114,8 +114,19 @@ impl<'a, 'i> Sink<'a, 'i> {
         Ok(())
     }
 
+    /// Has buffers filled: the driver gets them, or they stay where they are.
+    pub fn fill<T>(mut self, write: impl FnOnce(&mut Self) -> Result<T, Stuck>) -> Result<T, Stuck> {
+        match write(&mut self) {
+            Ok(written) => self.finish().map(|()| written),
+            Err(stuck) => {
+                self.give_up();
+                Err(stuck)
+            }
+        }
+    }
+
     /// Gives the buffers to the driver, and interrupts it if it wants that.
-    pub fn finish(mut self) -> Result<(), Stuck> {
+    fn finish(mut self) -> Result<(), Stuck> {
         self.full.push((self.chain.head(), self.written));
         let count = self.full.len() as u16;
         if count > 1 {
@@ -131,7 +142,7 @@ impl<'a, 'i> Sink<'a, 'i> {
     }
 
     /// Leaves the buffers for another frame.
-    pub fn give_up(self) {
+    fn give_up(self) {
         let taken = self.full.len() + usize::from(self.has_buffer);
         (0..taken).for_each(|_| self.io.put_back(self.queue));
     }

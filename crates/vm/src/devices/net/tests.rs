@@ -170,6 +170,31 @@ fn a_receiver_with_crumbs_for_buffers_does_not_get_the_sender_s_time() {
 }
 
 #[test]
+fn a_frame_of_the_host_s_arrives_whole_or_not_at_all() {
+    let own = frame(46, None);
+    for (features, tag) in [(BASE, None), (ALL, None), (ALL, Some(Tag::of(9)))] {
+        let mut to = driver(features);
+        let receive = |to: &mut Driver| with(to, |net, io| net.receive_own(&own, tag, io));
+        assert_eq!(receive(&mut to), Some(false), "there is no buffer");
+        to.add(RECEIVE, &[], 40);
+        assert_eq!(receive(&mut to), Some(false), "there is too little room");
+        assert!(received(&mut to).is_empty());
+        (0..2).for_each(|_| _ = to.add(RECEIVE, &[], 40));
+        if features == BASE {
+            assert_eq!(receive(&mut to), Some(false), "one buffer has to suffice");
+            continue;
+        }
+        assert_eq!(receive(&mut to), Some(true));
+        let mut expected = frame(46, tag);
+        expected.splice(0..0, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2 + u8::from(tag.is_some()), 0]);
+        let all = received(&mut to).concat();
+        assert_eq!(all[..10], expected[..10]);
+        assert_eq!(all[HEADER..], expected[HEADER..]);
+        assert_eq!(to.interrupts(), [RECEIVE]);
+    }
+}
+
+#[test]
 fn a_device_without_a_driver_receives_nothing() {
     let (mut from, mut to) = (driver(ALL), driver(ALL));
     to.add(RECEIVE, &[], 2000);
