@@ -135,6 +135,10 @@ pub struct VmSet {
     /// run
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<Size>,
+    /// The memory that it sees and has once it touches it, not less than its memory; as much: it has all of it from its
+    /// start; while it does not run
+    #[arg(long, value_name = "SIZE", conflicts_with = "memory")]
+    pub memory_max: Option<Size>,
 }
 
 /// The virtual machines that an order is for.

@@ -35,6 +35,7 @@ pub(super) fn set(client: &mut Client, order: &VmSet) -> Result<u8> {
         vcpus: order.vcpus,
         memory_bytes: order.memory.map(|memory| memory.bytes),
         cap_percent: order.cap,
+        memory_max_bytes: order.memory_max.map(|memory| memory.bytes),
     };
     ensure!(settings != VmSettings::default(), "no setting of {} is named; name one, as `--weight 200`", order.vm);
     for settings in settings.in_requests() {

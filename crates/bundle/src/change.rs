@@ -27,6 +27,9 @@ pub struct Settings {
     pub memory_bytes: Option<u64>,
     /// [`GuestConfig::cap_percent`].
     pub cap_percent: Option<u32>,
+    /// The memory that the guest sees, of which it is assured as much as now; as much as that: it has all of it at its
+    /// start. While the guest does not run.
+    pub memory_max_bytes: Option<u64>,
 }
 
 /// The reason why a configuration cannot be changed so.
@@ -68,11 +71,12 @@ impl Settings {
     /// # Errors
     /// A setting that is not possible, or not while the guest runs.
     pub fn apply(&self, to: &GuestConfig, runs: bool) -> Result<GuestConfig, Refused> {
-        let Self { weight, on_panic, autostart, vcpus, memory_bytes, cap_percent } = *self;
+        let Self { weight, on_panic, autostart, vcpus, memory_bytes, cap_percent, memory_max_bytes } = *self;
         if *self == Self::default() {
             return Err(Refused::Nothing);
         }
-        let at_start = [(vcpus.is_some(), "the number of vCPUs"), (memory_bytes.is_some(), "the size of memory")];
+        let memory = memory_bytes.or(memory_max_bytes);
+        let at_start = [(vcpus.is_some(), "the number of vCPUs"), (memory.is_some(), "the size of memory")];
         if let Some((_, what)) = at_start.into_iter().find(|(is_named, _)| runs && *is_named) {
             return Err(Refused::Runs(what));
         }
@@ -82,10 +86,10 @@ impl Settings {
         config.autostart = autostart.unwrap_or(to.autostart);
         config.cap_percent = cap_percent.unwrap_or(to.cap_percent);
         config.vcpus = vcpus.unwrap_or(to.vcpus);
-        match to.assured_bytes {
-            Some(assured_bytes) => config.assured_bytes = Some(memory_bytes.unwrap_or(assured_bytes)),
-            None => config.memory_bytes = memory_bytes.unwrap_or(to.memory_bytes),
-        }
+        let assured_bytes = memory_bytes.or(to.assured_bytes).unwrap_or(to.memory_bytes);
+        let seen_bytes = memory_max_bytes.or(to.assured_bytes.map(|_| to.memory_bytes)).unwrap_or(assured_bytes);
+        config.memory_bytes = seen_bytes;
+        config.assured_bytes = (assured_bytes != seen_bytes).then_some(assured_bytes);
         let bad = |reason| Refused::Problem(Problem::BadGuest { guest: config.name.clone(), reason });
         check::guest(&config).map_err(bad)?;
         Ok(config)

@@ -59,8 +59,16 @@ fn wanted(settings: &VmSettings) -> Result<Settings, Refusal> {
             invalid(format!("on_panic = {word:?} is unknown"), format!("possible are {words}"))
         })
     });
-    let &VmSettings { weight, autostart, vcpus, memory_bytes, cap_percent, on_panic: _ } = settings;
-    Ok(Settings { weight, on_panic: on_panic.transpose()?, autostart, vcpus, memory_bytes, cap_percent })
+    let &VmSettings { weight, autostart, vcpus, memory_bytes, cap_percent, memory_max_bytes, on_panic: _ } = settings;
+    Ok(Settings {
+        weight,
+        on_panic: on_panic.transpose()?,
+        autostart,
+        vcpus,
+        memory_bytes,
+        cap_percent,
+        memory_max_bytes,
+    })
 }
 
 /// Removes a guest that does not run.

@@ -27,8 +27,11 @@ pub struct Settings {
     pub autostart: Option<bool>,
     /// Its vCPUs, 1 to 512; while it does not run.
     pub vcpus: Option<u32>,
-    /// Its memory in bytes, whole MiB; while it does not run.
+    /// Its memory in bytes, whole MiB; while it does not run. With memory on demand: what it is assured.
     pub memory_bytes: Option<u64>,
+    /// The memory in bytes that it sees and has once it touches it, whole 2 MiB, not less than what it is assured; while
+    /// it does not run. As much as that: it has all of it from its start.
+    pub memory_max_bytes: Option<u64>,
 }
 
 #[utoipa::path(post, path = "/api/v1/hosts/{host}/guests/{guest}/set",
@@ -41,9 +44,10 @@ pub(super) async fn set(
     State(app): State<App>,
     Extension(peer): Extension<Peer>,
     Path((host, guest)): Path<(String, String)>,
-    Described(Settings { weight, cap_percent, on_panic, autostart, vcpus, memory_bytes }): Described<Settings>,
+    Described(settings): Described<Settings>,
 ) -> Result<Json<Done>, Refused> {
-    let settings = VmSettings { weight, on_panic, autostart, vcpus, memory_bytes, cap_percent };
+    let Settings { weight, cap_percent, on_panic, autostart, vcpus, memory_bytes, memory_max_bytes } = settings;
+    let settings = VmSettings { weight, on_panic, autostart, vcpus, memory_bytes, cap_percent, memory_max_bytes };
     let mut answer =
         Err(Refused::invalid(format!("no setting of {guest} is stated; state one, as {{\"weight\": 200}}")));
     for settings in settings.in_requests() {

@@ -38,6 +38,32 @@ fn a_setting_changes_and_the_others_stay() {
 }
 
 #[test]
+fn memory_is_assured_or_seen_and_both_once_they_are_equal() {
+    const MIB: u64 = 1 << 20;
+    let sizes = |config: &GuestConfig| (config.assured_bytes.map(|bytes| bytes / MIB), config.memory_bytes / MIB);
+    let mut config = GuestConfig { memory_bytes: 64 * MIB, assured_bytes: None, ..debian() };
+    let memory = |mib: u64| Settings { memory_bytes: Some(mib * MIB), ..Settings::default() };
+    let most = |mib: u64| Settings { memory_max_bytes: Some(mib * MIB), ..Settings::default() };
+    for (settings, expected) in [
+        (memory(32), (None, 32)),
+        (most(128), (Some(32), 128)),
+        (memory(64), (Some(64), 128)),
+        (Settings { weight: Some(2), ..Settings::default() }, (Some(64), 128)),
+        (most(96), (Some(64), 96)),
+        (most(64), (None, 64)),
+        (most(256), (Some(64), 256)),
+        (memory(256), (None, 256)),
+    ] {
+        config = settings.apply(&config, false).expect("possible");
+        assert_eq!(sizes(&config), expected, "{settings:?}");
+    }
+    let refused = most(128).apply(&config, false).expect_err("less than is assured").to_string();
+    assert!(refused.contains("bad sizes of memory on demand"), "{refused}");
+    let refused = most(512).apply(&config, true).expect_err("it runs").to_string();
+    assert!(refused.contains("the size of memory changes only while"), "{refused}");
+}
+
+#[test]
 fn settings_that_cannot_be_are_refused_with_the_reason() {
     assert_eq!(Settings::default().apply(&debian(), false), Err(Refused::Nothing));
     for (settings, reason) in [

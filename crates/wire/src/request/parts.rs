@@ -21,14 +21,18 @@ pub struct VmSettings {
     /// Percent of one CPU's time that its vCPUs together get at most; 0: as much as there is.
     #[serde(default)]
     pub cap_percent: Option<u32>,
+    /// The memory in bytes that it sees, of which it is assured as much as now; while it does not run.
+    #[serde(default)]
+    pub memory_max_bytes: Option<u64>,
 }
 
 impl VmSettings {
     /// Returns them as requests that follow each other. A host that does not know a newer setting passes it over: alone
     /// in a request it leaves nothing to set, which is refused.
     pub fn in_requests(self) -> impl Iterator<Item = Self> {
-        let newer = Self { cap_percent: self.cap_percent, ..Self::default() };
-        let rest = Self { cap_percent: None, ..self };
+        let (cap_percent, memory_max_bytes) = (self.cap_percent, self.memory_max_bytes);
+        let newer = Self { cap_percent, memory_max_bytes, ..Self::default() };
+        let rest = Self { cap_percent: None, memory_max_bytes: None, ..self };
         [newer, rest].into_iter().filter(|settings| *settings != Self::default())
     }
 }

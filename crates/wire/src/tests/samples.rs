@@ -79,6 +79,7 @@ fn settings() -> VmSettings {
         vcpus: Some(4),
         memory_bytes: Some(1 << 30),
         cap_percent: Some(150),
+        memory_max_bytes: Some(1 << 30),
     }
 }
 
