@@ -97,6 +97,7 @@ fn guests_come_and_go() -> Result<()> {
     host.order(set(A, VmSettings { vcpus: Some(2), memory_bytes: Some(32 << 20), ..VmSettings::default() }))?;
     let vm = host.vm(A)?;
     ensure!((vm.vcpus, vm.memory_bytes) == (2, 32 << 20), "{vm:?}");
+    sees_more_than_it_has(&mut host)?;
     host.order(RequestBody::VmDelete { name: named(A) })?;
     // Guest b is the first one now, and the next image must find its state all the same.
     host.update_to(3)?;
@@ -114,6 +115,17 @@ fn guests_come_and_go() -> Result<()> {
     // Once at first, twenty times, and once to stay.
     ensure!(created == 22, "{created} guests created");
     host.powers_off()
+}
+
+/// Guest a, which does not run, gets memory on demand, and starts with it.
+fn sees_more_than_it_has(host: &mut Host) -> Result<()> {
+    let most = 64 << 20;
+    host.order(set(A, VmSettings { memory_max_bytes: Some(most), ..VmSettings::default() }))?;
+    start(host, A)?;
+    host.beats(A, 2)?;
+    let vm = host.vm(A)?;
+    ensure!(vm.memory_bytes == most && vm.resident_bytes.is_some_and(|bytes| bytes < most), "{vm:?}");
+    stop(host, A)
 }
 
 /// Guest b is created and deleted so often. No frame is lost.
