@@ -4,6 +4,7 @@
 
 pub mod iso;
 pub mod linux;
+pub mod packed;
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -74,13 +75,15 @@ impl HandOver {
     }
 }
 
-/// Reads an image's file without checking it.
+/// Reads an image's file, in its plain form, without checking it.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     let metadata = fs::metadata(path).with_context(|| format!("{} cannot be read", path.display()))?;
     if metadata.len() > MAX_FILE_BYTES {
         bail!("{} is too long for an image; give the hypervisor's ELF file", path.display());
     }
-    fs::read(path).with_context(|| format!("{} cannot be read", path.display()))
+    let file = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let plain = packed::unpacked(&file).with_context(|| path.display().to_string())?;
+    Ok(plain.unwrap_or(file))
 }
 
 /// Returns the file with a seal: its own, or, where it has none, an unsigned one.

@@ -82,7 +82,7 @@ fn act(network: &Network, drivers: &mut [Driver], guest: usize, now_ns: u64, inp
         7 => {
             // Notifications of any queue; commands are those of the queue behind the pairs.
             let queue = u16::from(input.u8()) % driver.queues();
-            drop(driver.add(queue, &[4, 0, input.u8() & 3, 0], 1));
+            driver.add(queue, &[4, 0, input.u8() & 3, 0], 1);
             driver.notify(queue);
         }
         _ => pass(network, drivers, guest, now_ns, input.bool()),

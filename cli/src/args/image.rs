@@ -40,6 +40,23 @@ pub enum ImageCommand {
         #[arg(long)]
         reseal: bool,
     },
+    /// Pack an image: a file that boots as it does, and is smaller; the tool unpacks it where it needs to
+    Pack {
+        /// The file to write it to
+        #[arg(short, long)]
+        output: PathBuf,
+        /// The hypervisor's image [default: $BATON_IMAGE, target/baton.elf]
+        #[arg(long)]
+        image: Option<PathBuf>,
+    },
+    /// Unpack an image
+    Unpack {
+        /// The packed image
+        image: PathBuf,
+        /// The file to write it to
+        #[arg(short, long)]
+        output: PathBuf,
+    },
     /// Write a file that loaders accept as a Linux kernel, with the bundle as initial RAM disk: for kexec, GRUB, iPXE
     Linux {
         /// The file to write it to

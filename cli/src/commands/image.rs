@@ -9,7 +9,7 @@ use seal::Origin;
 
 use super::DONE;
 use crate::args::{Format, ImageCommand};
-use crate::image::{self, Description, HandOver, iso, linux};
+use crate::image::{self, Description, HandOver, iso, linux, packed};
 use crate::keys;
 use crate::options;
 use crate::paths::default_image;
@@ -22,6 +22,8 @@ pub(super) fn run(command: &ImageCommand) -> Result<u8> {
         ImageCommand::Sign { image, key, output, reseal } => {
             sign(image, key, output.as_deref().unwrap_or(image), *reseal)
         }
+        ImageCommand::Pack { output, image } => pack(&default_image(image.as_deref())?, output),
+        ImageCommand::Unpack { image, output } => unpack(image, output),
         ImageCommand::Linux { output, image } => kernel(&default_image(image.as_deref())?, output),
         ImageCommand::Iso { bundle, output, image, cmdline } => {
             options::check("--cmdline", cmdline)?;
@@ -104,10 +106,34 @@ fn sign(path: &Path, key: &Path, output: &Path, is_reseal: bool) -> Result<u8> {
     Ok(DONE)
 }
 
-fn kernel(image: &Path, output: &Path) -> Result<u8> {
-    let elf = fs::read(image).with_context(|| format!("{} cannot be read", image.display()))?;
-    let file = linux::bzimage(&elf).with_context(|| image.display().to_string())?;
-    fs::write(output, &file).with_context(|| format!("{} cannot be written", output.display()))?;
+fn pack(path: &Path, output: &Path) -> Result<u8> {
+    let plain = image::read(path)?;
+    let packed = packed::packed(&image::sealed(plain.clone())).with_context(|| path.display().to_string())?;
+    write(output, &packed)?;
+    let [packed, plain] = [packed, plain].map(|file| Size { bytes: file.len() as u64 });
+    println!("{}: {packed} of {plain}", output.display());
+    Ok(DONE)
+}
+
+fn unpack(path: &Path, output: &Path) -> Result<u8> {
+    let plain = image::read(path)?;
+    write(output, &plain)?;
+    println!("{}: {}", output.display(), Size { bytes: plain.len() as u64 });
+    Ok(DONE)
+}
+
+fn write(output: &Path, file: &[u8]) -> Result<()> {
+    fs::write(output, file).with_context(|| format!("{} cannot be written", output.display()))
+}
+
+fn kernel(path: &Path, output: &Path) -> Result<u8> {
+    let elf = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let file = match packed::unpacked(&elf).with_context(|| path.display().to_string())? {
+        Some(plain) => linux::packed_bzimage(&plain, &elf),
+        None => linux::bzimage(&elf),
+    };
+    let file = file.with_context(|| path.display().to_string())?;
+    write(output, &file)?;
     println!("{}: a bzImage of {}", output.display(), Size { bytes: file.len() as u64 });
     Ok(DONE)
 }

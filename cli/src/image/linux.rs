@@ -36,16 +36,46 @@ pub enum LinuxImageError {
 /// # Errors
 /// [`LinuxImageError`] with the defect of `elf`.
 pub fn bzimage(elf: &[u8]) -> Result<Vec<u8>, LinuxImageError> {
+    let setup = setup_of(elf)?;
+    let bytes = checked_setup(setup).ok_or(LinuxImageError::BadElf("its setup is damaged"))?;
+    let mut memory = loaded(elf)?;
+    if memory.len() > bytes {
+        return Err(LinuxImageError::BadElf("its setup states another length"));
+    }
+    memory.resize(bytes, 0);
+    Ok([setup, &memory].concat())
+}
+
+/// Returns a bzImage of an image in its packed form; `plain` is the other one.
+///
+/// # Errors
+/// [`LinuxImageError`] with the defect of either.
+pub fn packed_bzimage(plain: &[u8], packed: &[u8]) -> Result<Vec<u8>, LinuxImageError> {
+    let setup = setup_of(plain)?;
+    checked_setup(setup).ok_or(LinuxImageError::BadElf("its setup is damaged"))?;
+    let mut memory = loaded(packed)?;
+    memory.resize(memory.len().next_multiple_of(PARAGRAPH_BYTES), 0);
+    let paragraphs = ((memory.len() / PARAGRAPH_BYTES) as u32).to_le_bytes();
+    let mut file = [setup, &memory].concat();
+    file[PARAGRAPHS_AT..][..paragraphs.len()].copy_from_slice(&paragraphs);
+    Ok(file)
+}
+
+fn setup_of(elf: &[u8]) -> Result<&[u8], LinuxImageError> {
     let bad = LinuxImageError::BadElf;
     let header = FileHeader64::<Endianness>::parse(elf).map_err(|_| bad("no ELF header"))?;
     let endian = header.endian().map_err(|_| bad("unknown byte order"))?;
     let sections = header.sections(endian, elf).map_err(|_| bad("its sections are cut off"))?;
     let (_, setup) = sections.section_by_name(endian, SETUP_SECTION).ok_or(LinuxImageError::NoSetup)?;
-    let setup = setup.data(endian, elf).map_err(|_| bad("its setup is cut off"))?;
-    let bytes = checked_setup(setup).ok_or(bad("its setup is damaged"))?;
-    let mut file = vec![0; setup.len() + bytes];
-    let (head, memory) = file.split_at_mut(setup.len());
-    head.copy_from_slice(setup);
+    setup.data(endian, elf).map_err(|_| bad("its setup is cut off"))
+}
+
+/// The content of the segments as they lie in memory.
+fn loaded(elf: &[u8]) -> Result<Vec<u8>, LinuxImageError> {
+    let bad = LinuxImageError::BadElf;
+    let header = FileHeader64::<Endianness>::parse(elf).map_err(|_| bad("no ELF header"))?;
+    let endian = header.endian().map_err(|_| bad("unknown byte order"))?;
+    let mut memory = Vec::new();
     for program in header.program_headers(endian, elf).map_err(|_| bad("its segments are cut off"))? {
         if program.p_type(endian) != PT_LOAD {
             continue;
@@ -53,10 +83,10 @@ pub fn bzimage(elf: &[u8]) -> Result<Vec<u8>, LinuxImageError> {
         let content = program.data(endian, elf).map_err(|()| bad("a segment is cut off"))?;
         let place = program.p_paddr(endian).checked_sub(LINKED_AT).filter(|place| *place < MAXIMUM_BYTES);
         let place = place.ok_or(bad("a segment lies elsewhere than images do"))? as usize;
-        let into = memory.get_mut(place..place + content.len()).ok_or(bad("its setup states another length"))?;
-        into.copy_from_slice(content);
+        memory.resize(memory.len().max(place + content.len()), 0);
+        memory[place..place + content.len()].copy_from_slice(content);
     }
-    Ok(file)
+    Ok(memory)
 }
 
 /// Returns how many bytes follow the setup, by its header; `None` if that makes no sense.

@@ -23,7 +23,7 @@ use crate::error::ImageError;
 use crate::layout::Kind;
 use crate::version::{OLDEST_VERSION, VERSION};
 
-pub use self::elf::{IMAGE_BASE, LINKED_AT, MAX_IMAGE_BYTES};
+pub use self::elf::{IMAGE_BASE, LINKED_AT, MAX_IMAGE_BYTES, PACKED_MARGIN_BYTES};
 pub use self::note::{
     BUILD_TEXT_BYTES, IOMMU_VERSION, NEWEST_DEVICE, NEWEST_SECTION, NOTE_OWNER, NOTE_TYPE, Note, REMAPPED_SINCE,
     RESETS_SINCE, SECURITY_VERSION,

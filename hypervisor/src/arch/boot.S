@@ -76,6 +76,62 @@ boot_relocated:
     rdtsc                       // the time of the first instruction in the image's place
     push edx
     push eax
+    mov ecx, [ebp + packed_bytes - {linked}]
+    test ecx, ecx
+    jz boot_unpacked
+
+    // All behind the first page is packed: one LZ4 block (LZ4 Block Format Description, 1.5.1). It moves up until it
+    // ends {margin} bytes behind what comes out of it: no byte of it is then overwritten before it is read, which
+    // `baton image pack` has tried.
+    push esi
+    lea esi, [ebp + ecx + 4096 - 1]
+    lea edi, [ebp + __file_end - {image} + {margin} - 1]
+    std
+    rep movsb
+    cld
+    lea esi, [edi + 1]
+    lea eax, [ebp + __file_end - {image}]
+    push eax                    // the end
+    lea edi, [ebp + 4096]
+unpack_sequence:
+    lodsb                       // the token: lengths of literals and of a match
+    movzx edx, al
+    mov ecx, edx
+    shr ecx, 4
+    cmp ecx, 15
+    jne 2f
+1:  lodsb
+    movzx eax, al
+    add ecx, eax
+    cmp eax, 255
+    je 1b
+2:  rep movsb
+    cmp edi, [esp]
+    jae unpack_end              // the last sequence has no match
+    lodsw                       // how far back it is
+    movzx eax, ax
+    mov ecx, edx
+    and ecx, 15
+    mov edx, eax
+    cmp ecx, 15
+    jne 4f
+3:  lodsb
+    movzx eax, al
+    add ecx, eax
+    cmp eax, 255
+    je 3b
+4:  add ecx, 4
+    mov eax, esi
+    mov esi, edi
+    sub esi, edx
+    rep movsb                   // byte after byte: it may reach into what it copies
+    mov esi, eax
+    jmp unpack_sequence
+unpack_end:
+    pop eax
+    pop esi
+
+boot_unpacked:
     lea edi, [ebp + __bss_start - {image}]
     mov ecx, offset __bss_dwords
     xor eax, eax
@@ -144,6 +200,13 @@ boot_long_mode:
     mov gs, eax
     mov rax, offset boot_high
     jmp rax
+
+// For `baton image pack`: the mark by which it finds the bytes of the block, none in an image that is not packed.
+.align 8
+packed_mark:
+    .ascii "BatonLZ4"
+packed_bytes:
+    .long 0
 
 .align 8
 boot_gdt:

@@ -29,6 +29,7 @@ global_asm!(
     pvh = const boot::pvh::MAGIC,
     linux = const boot::linux::MAGIC,
     line = const boot::COMMAND_LINE_BYTES + 1,
+    margin = const handover::image::PACKED_MARGIN_BYTES,
     entry = sym boot_entry,
     warm_entry = sym warm_entry
 );

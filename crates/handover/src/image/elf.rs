@@ -15,6 +15,8 @@ use crate::error::ImageError;
 pub const IMAGE_BASE: u64 = 0xffff_ffff_8000_0000;
 /// The ELF file's physical address of the slot's first byte.
 pub const LINKED_AT: u64 = 2 << 20;
+/// A packed image unpacks itself from so many bytes behind its end, at most: memory that is then cleared.
+pub const PACKED_MARGIN_BYTES: usize = 16 << 10;
 /// The most memory that an image may want.
 pub const MAX_IMAGE_BYTES: u64 = 64 << 20;
 /// Segments that an image may have; it has four.
