@@ -2,6 +2,8 @@
 //! Every protocol by which a loader enters the image, with the loaders that speak it: each host runs its guest. (PVH is
 //! what all other tests boot by.)
 
+pub mod packed;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
