@@ -46,11 +46,13 @@ pub(super) fn nic(last: u8) -> NicConfig {
     NicConfig::with_mac([0x52, 0x54, 0, 0, 0, last])
 }
 
-/// A server, and a client with these tasks.
-pub(super) fn start(kernel: Kernel, tasks: &str) -> Result<Host> {
+/// A server, and a client with these tasks; `option` is behind both kernels' command lines.
+pub(super) fn start(kernel: Kernel, tasks: &str, option: &str) -> Result<Host> {
     let folder = folder()?;
     let guest = |name: &str, last, tasks: &str| -> Result<Guest> {
-        Ok(Guest { nics: vec![nic(last)], ..stock::guest(folder.path(), name, kernel, DRIVERS, tasks)? })
+        let mut guest = stock::guest(folder.path(), name, kernel, DRIVERS, tasks)?;
+        guest.cmdline.push_str(option);
+        Ok(Guest { nics: vec![nic(last)], ..guest })
     };
     let (server, client) = (guest(SERVER, 1, "serve:10.9.0.1:7")?, guest(CLIENT, 2, tasks)?);
     let lan = NetworkConfig { name: "lan".to_owned(), mtu: 1500 };
@@ -60,7 +62,7 @@ pub(super) fn start(kernel: Kernel, tasks: &str) -> Result<Host> {
 
 /// Blocks of 4 KiB go to the other guest and back, which Linux leaves to the device to cut into segments.
 fn keep_a_connection(kernel: Kernel, updates: u64) -> Result<()> {
-    let mut host = start(kernel, "stream:10.9.0.2:10.9.0.1:9,echo:10.9.0.1:7")?;
+    let mut host = start(kernel, "stream:10.9.0.2:10.9.0.1:9,echo:10.9.0.1:7", "")?;
     host.limit(LIMIT);
     echoes_across_updates(&mut host, [SERVER, CLIENT], updates)?;
     ports_are_counted(&mut host)?;
@@ -130,7 +132,7 @@ fn ports_are_counted(host: &mut Host) -> Result<()> {
 
 /// The server's memory goes and comes while frames are written to it; the client sends on.
 fn reset_under_way() -> Result<()> {
-    let mut host = start(Kernel::Default, "stream:10.9.0.2:10.9.0.1:9,heartbeat:100")?;
+    let mut host = start(Kernel::Default, "stream:10.9.0.2:10.9.0.1:9,heartbeat:100", "")?;
     host.limit(LIMIT);
     host.guest_prints(SERVER, " listens")?;
     host.guest_prints(CLIENT, "stream 0 ")?;
