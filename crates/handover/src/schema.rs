@@ -133,63 +133,39 @@ pub const DEVICES: &[DeviceFormat] = &[
     device(DeviceKind::Pvpanic, &[piece::<state::Pvpanic>()]),
     device(DeviceKind::DebugExit, &[piece::<state::DebugExit>()]),
     device(DeviceKind::PciHost, &[piece::<state::PciAddress>()]),
-    device(DeviceKind::PlainFunction, &[piece::<state::PciFunction>()]),
+    device(DeviceKind::PlainFunction, &[FUNCTION]),
     device(DeviceKind::AssignedFunction, ASSIGNED),
     device(DeviceKind::HotPlug, &[piece::<state::HotPlug>()]),
     device(DeviceKind::VirtioRng, VIRTIO),
     device(DeviceKind::VirtioConsole, VIRTIO),
-    device(
-        DeviceKind::VirtioNet,
-        &[
-            piece::<state::PciFunction>(),
-            piece::<state::Virtio>(),
-            piece::<state::VirtioQueue>(),
-            piece::<state::VirtioNet>(),
-        ],
-    ),
+    device(DeviceKind::VirtioNet, &[FUNCTION, TRANSPORT, QUEUE, piece::<state::VirtioNet>()]),
     device(
         DeviceKind::VirtioVsock,
-        &[
-            piece::<state::PciFunction>(),
-            piece::<state::Virtio>(),
-            piece::<state::VirtioQueue>(),
-            piece::<state::Vsock>(),
-            piece::<state::VsockConnection>(),
-        ],
+        &[FUNCTION, TRANSPORT, QUEUE, piece::<state::Vsock>(), piece::<state::VsockConnection>()],
     ),
     device(DeviceKind::LineFunction, ASSIGNED),
     device(
         DeviceKind::SriovFunction,
-        &[piece::<state::PciFunction>(), piece::<state::AssignedFunction>(), piece::<state::VirtualFunctions>()],
+        &[FUNCTION, piece::<state::AssignedFunction>(), piece::<state::VirtualFunctions>()],
     ),
     device(
         DeviceKind::VirtioBlk,
-        &[
-            piece::<state::PciFunction>(),
-            piece::<state::Virtio>(),
-            piece::<state::VirtioQueue>(),
-            piece::<state::Blk>(),
-            piece::<state::BlkRequest>(),
-            piece::<state::BlkWrite>(),
-        ],
+        &[FUNCTION, TRANSPORT, QUEUE, piece::<state::Blk>(), piece::<state::BlkRequest>(), piece::<state::BlkWrite>()],
     ),
     device(DeviceKind::PowerButton, &[piece::<state::PowerButton>()]),
-    device(
-        DeviceKind::VirtioBalloon,
-        &[
-            piece::<state::PciFunction>(),
-            piece::<state::Virtio>(),
-            piece::<state::VirtioQueue>(),
-            piece::<state::Balloon>(),
-        ],
-    ),
+    device(DeviceKind::VirtioBalloon, &[FUNCTION, TRANSPORT, QUEUE, piece::<state::Balloon>()]),
 ];
 
+/// What is first in the state of each PCI function, and of each virtio function: a queue's state is there for each.
+const FUNCTION: Structure = piece::<state::PciFunction>();
+const TRANSPORT: Structure = piece::<state::Virtio>();
+const QUEUE: Structure = piece::<state::VirtioQueue>();
+
 /// A physical function, with a line or without.
-const ASSIGNED: &[Structure] = &[piece::<state::PciFunction>(), piece::<state::AssignedFunction>()];
+const ASSIGNED: &[Structure] = &[FUNCTION, piece::<state::AssignedFunction>()];
 
 /// A virtio function without a state of its own: a [`state::VirtioQueue`] for each of its queues.
-const VIRTIO: &[Structure] = &[piece::<state::PciFunction>(), piece::<state::Virtio>(), piece::<state::VirtioQueue>()];
+const VIRTIO: &[Structure] = &[FUNCTION, TRANSPORT, QUEUE];
 
 /// The entries behind the registers of a PCI function that has MSI-X, before its device's own state.
 pub const MSIX: Structure = piece::<state::MsixEntry>();
