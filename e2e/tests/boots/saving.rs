@@ -130,7 +130,8 @@ fn a_guest_is_announced() -> Result<()> {
     let server = stock::guest(folder.path(), SERVER, Kernel::Default, DRIVERS, "serve:10.9.0.1:7")?;
     let server = Guest { nics: vec![nic(1)], ..server };
     let lan = NetworkConfig { name: "lan".to_owned(), mtu: 1500 };
-    let mut host = Recipe { networks: vec![lan], ..Recipe::new().guest(silent).guest(server) }.start()?;
+    let recipe = Recipe::new().guest(silent).guest(server).beating(B)?;
+    let mut host = Recipe { networks: vec![lan], ..recipe }.start()?;
     host.guest_prints(SERVER, " listens")?;
     host.beats(A, 2)?;
     let before = port_of(&mut host, SERVER)?.received;

@@ -21,10 +21,10 @@ pub const SWITCH_PAGES: u64 = 0xffff_e000_0000_0000;
 /// The image's link base: symbol address less physical address.
 pub const IMAGE: u64 = 0xffff_ffff_8000_0000;
 
-/// A stack's bytes. Checking a signature takes most: some 30 KiB below the loop.
-pub const STACK_BYTES: u64 = 48 * 1024;
+/// A stack's bytes. A guest with disks that starts takes most: its devices are made there, some 50 KiB below the loop.
+pub const STACK_BYTES: u64 = 80 * 1024;
 /// From one stack to the next: the stack and its guard page, rounded up.
-pub const STACK_STRIDE: u64 = 64 * 1024;
+pub const STACK_STRIDE: u64 = 128 * 1024;
 
 /// Stacks of exceptions begin here.
 pub const INTERRUPT_STACKS: u64 = STACKS + (1 << 40);
