@@ -100,12 +100,12 @@ impl Port {
 }
 
 impl Nic {
-    /// The pairs of queues whose frames are to be sent, a bit for each.
-    pub fn waiting(&self) -> u16 {
-        match self.port.senders.len() {
-            1 => 1,
-            _ => self.device.lock().virtio_device().waiting(),
-        }
+    /// The pairs of queues whose frames are to be sent. A vCPU begins with that by which Linux sends there, so that no
+    /// pair waits for ever behind another one.
+    pub fn waiting(&self, vcpu: usize) -> impl Iterator<Item = usize> {
+        let pairs = self.port.senders.len();
+        let waiting = if pairs == 1 { 1 } else { self.device.lock().virtio_device().waiting() };
+        (vcpu..vcpu + pairs).map(move |pair| pair % pairs).filter(move |pair| waiting & 1 << pair != 0)
     }
 }
 

@@ -52,11 +52,9 @@ pub fn linger_until() -> u64 {
 pub fn send(run: &dyn Run, vcpu: usize, nics: &[Nic], occasion: Occasion, until: u64) -> Next {
     let mut next = Next::default();
     for nic in nics {
-        let mut waiting = nic.waiting();
-        while waiting != 0 {
-            let pair = waiting.trailing_zeros() as usize;
-            waiting &= waiting - 1;
-            let (at, lingers) = match send_by(Own { run, vcpu, nic, pair }, occasion, until) {
+        let mut spent = Copies::default();
+        for pair in nic.waiting(vcpu) {
+            let (at, lingers) = match send_by(Own { run, vcpu, nic, pair }, occasion, until, &mut spent) {
                 Turn::Done => continue,
                 Turn::At(at) => (at, false),
                 Turn::Lingers(at) => (at, true),
@@ -68,7 +66,11 @@ pub fn send(run: &dyn Run, vcpu: usize, nics: &[Nic], occasion: Occasion, until:
     next
 }
 
-fn send_by(own: Own<'_>, occasion: Occasion, until: u64) -> Turn {
+/// `spent`: what the device's turn has cost so far.
+fn send_by(own: Own<'_>, occasion: Occasion, until: u64, spent: &mut Copies) -> Turn {
+    if spent.are_enough() {
+        return soon();
+    }
     let port = &own.nic.port;
     let Some(sender) = port.senders.get(own.pair) else { return Turn::Done };
     // Another vCPU of this guest forwards: what it may have overlooked is there after it.
@@ -76,7 +78,7 @@ fn send_by(own: Own<'_>, occasion: Occasion, until: u64) -> Turn {
     if !own.begin() {
         return Turn::Done;
     }
-    let (mut frames, mut bytes, mut makes_way) = (0, 0, false);
+    let mut frames = 0;
     let dense = timer::us_to_ticks(DENSE_US);
     loop {
         if let Err(at_ns) = check_rate(port) {
@@ -85,12 +87,13 @@ fn send_by(own: Own<'_>, occasion: Occasion, until: u64) -> Turn {
         }
         // A guest that has had its time sends nothing more before the others; else a frame goes in any case.
         let is_over = (frames > 0 || occasion == Occasion::Preempted) && cpu::tsc() >= until;
-        if is_over || makes_way || frames >= FRAMES || bytes >= BYTES {
+        if is_over || spent.are_enough() {
             own.end(false);
             return soon();
         }
         let Sender { chain, mitigation, topology } = &mut *sender;
         let taken = own.take(chain);
+        spent.frames += 1;
         match taken {
             None => return Turn::Done,
             Some(Taken::Nothing) if mitigation.decide(occasion, frames > 0, cpu::tsc(), dense) => {
@@ -109,10 +112,7 @@ fn send_by(own: Own<'_>, occasion: Occasion, until: u64) -> Turn {
                 }
                 frames += 1;
                 match forward(own, topology.as_deref(), &frame, chain) {
-                    Ok(copies) => {
-                        (frames, bytes) = (frames + copies.frames, bytes + copies.bytes);
-                        makes_way = copies.makes_way;
-                    }
+                    Ok(copies) => *spent = spent.and(copies),
                     Err(fault) => own.fail(fault),
                 }
             }
@@ -127,6 +127,18 @@ struct Copies {
     bytes: usize,
     /// A receiver that waits for the calling CPU needs it before the next frame.
     makes_way: bool,
+}
+
+impl Copies {
+    /// Others, or the guest, go on before the next frame.
+    fn are_enough(&self) -> bool {
+        self.makes_way || self.frames >= FRAMES || self.bytes >= BYTES
+    }
+
+    fn and(&self, other: Self) -> Self {
+        let (frames, bytes) = (self.frames + other.frames, self.bytes + other.bytes);
+        Self { frames, bytes, makes_way: other.makes_way }
+    }
 }
 
 fn soon() -> Turn {
