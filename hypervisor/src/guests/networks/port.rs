@@ -105,7 +105,9 @@ impl Nic {
     pub fn waiting(&self, vcpu: usize) -> impl Iterator<Item = usize> {
         let pairs = self.port.senders.len();
         let waiting = if pairs == 1 { 1 } else { self.device.lock().virtio_device().waiting() };
-        (vcpu..vcpu + pairs).map(move |pair| pair % pairs).filter(move |pair| waiting & 1 << pair != 0)
+        (vcpu..vcpu + pairs)
+            .filter_map(move |pair| pair.checked_rem(pairs))
+            .filter(move |pair| waiting & 1 << pair != 0)
     }
 }
 

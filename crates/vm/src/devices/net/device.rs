@@ -148,7 +148,7 @@ impl VirtioDevice for Net {
         let bad = |reason| Err(StateError { field: "virtio.net.pairs", reason });
         let mut pairs = Pairs::new(self.pairs.most() as u16);
         if from.len() != self.state_bytes() {
-            return bad("its state has another length");
+            return bad("its state is cut off");
         }
         if let Ok(saved) = state::VirtioNet::read_from_bytes(from)
             && !pairs.set_used(saved.pairs.get())
