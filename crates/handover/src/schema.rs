@@ -156,7 +156,7 @@ pub const DEVICES: &[DeviceFormat] = &[
     device(DeviceKind::VirtioBalloon, &[FUNCTION, TRANSPORT, QUEUE, piece::<state::Balloon>()]),
 ];
 
-/// What is first in the state of each PCI function, and of each virtio function: a queue's state is there for each.
+/// The first structures in the states of PCI functions, and of virtio functions; one for each queue.
 const FUNCTION: Structure = piece::<state::PciFunction>();
 const TRANSPORT: Structure = piece::<state::Virtio>();
 const QUEUE: Structure = piece::<state::VirtioQueue>();

@@ -7,11 +7,11 @@
 //!                        own device locked                 no lock    port and device locked   own device locked
 //! ```
 //!
-//! The vCPU that has notified its device forwards its frames, and pays for it; those of each pair of queues on its own. No lock is taken while a device of its
-//! own is locked, and one port at a time: guests that send to each other do not wait for each other. A port's lock is
-//! held while the memory of its guest is written. A guest that ends is unplugged under that lock before its memory is
-//! given back. A guest that is created or deleted changes the ports of its networks: each sender then gets a reference
-//! to the new list, between two turns.
+//! The vCPU that has notified its device forwards its frames, those of each pair of queues on its own, and pays for it.
+//! No lock is taken while a device of its own is locked, and one port at a time: guests that send to each other do not
+//! wait for each other. A port's lock is held while the memory of its guest is written. A guest that ends is unplugged
+//! under that lock before its memory is given back. A guest that is created or deleted changes the ports of its
+//! networks: each sender then gets a reference to the new list, between two turns.
 
 mod announcing;
 mod capturing;

@@ -29,8 +29,8 @@ pub struct Settings {
     pub vcpus: Option<u32>,
     /// Its memory in bytes, whole MiB; while it does not run. With memory on demand: what it is assured.
     pub memory_bytes: Option<u64>,
-    /// The memory in bytes that it sees and has once it touches it, whole 2 MiB, not less than what it is assured; while
-    /// it does not run. As much as that: it has all of it from its start.
+    /// The memory in bytes that it sees and has once it touches it, whole 2 MiB, not less than what it is assured. As
+    /// much as that: it has all of it from its start. While it does not run.
     pub memory_max_bytes: Option<u64>,
 }
 

@@ -104,7 +104,7 @@ impl Pairs {
         self.waiting = self.waiting & !(1 << pair) | u16::from(is_waiting) << pair;
     }
 
-    /// The frames of all pairs are to be sent: no record says which.
+    /// The frames of all pairs are to be sent: no record has which.
     pub fn all_wait(&mut self) {
         self.waiting = u16::MAX >> (PAIRS_MOST - self.most);
     }
