@@ -265,7 +265,7 @@ fn a_seal_behind_the_archive_is_passed_over() {
 /// Changes where the encoding of a manifest does: then its version is to be raised, and the one before to be read.
 #[test]
 fn a_version_has_one_encoding() {
-    const CRC32: u32 = 0x2bbf_67e0;
+    const CRC32: u32 = 0xf86e_3b5f;
     let mut guest = with_line(Some(16));
     guest.functions[0].virtual_functions = 4;
     guest.virtio = VirtioDevices { rng: true, console: false };
