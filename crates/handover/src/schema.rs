@@ -156,7 +156,7 @@ pub const DEVICES: &[DeviceFormat] = &[
     device(DeviceKind::VirtioBalloon, &[FUNCTION, TRANSPORT, QUEUE, piece::<state::Balloon>()]),
 ];
 
-/// The first structures in the states of PCI functions, and of virtio functions; one for each queue.
+/// The first structures in the state of a PCI function, of a virtio function, and of each of its queues.
 const FUNCTION: Structure = piece::<state::PciFunction>();
 const TRANSPORT: Structure = piece::<state::Virtio>();
 const QUEUE: Structure = piece::<state::VirtioQueue>();

@@ -13,8 +13,7 @@ use super::{CLIENT, DRIVERS, LIMIT, SERVER, nic};
 
 const PAIRS: u16 = 2;
 
-/// Each vCPU of a client has a connection, which the host brings to it by the queue that it sends by: to all of them,
-/// before an update and behind it.
+/// Each vCPU of a client has a connection, and receives it by its own queue, before an update and behind it.
 pub(super) fn each_vcpu_receives_by_its_own() -> Result<()> {
     let mut host = start()?;
     host.limit(LIMIT);
