@@ -26,9 +26,9 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use bundle::{GuestConfig, HostConfig, NicConfig, NicVlans};
+use bundle::{GuestConfig, HostConfig, NicConfig, NicVlans, limits};
 use switch::{Mac, Vlans};
-use vm::devices::net::Net;
+use vm::devices::net::{Net, PAIRS_MOST};
 use vm::devices::pci::Slot;
 use vm::devices::virtio;
 use vm::machine::Machine;
@@ -48,6 +48,8 @@ pub use self::tap::Tap;
 const FIRST_DEVICE: usize = 20;
 /// Functions of a device have numbers of three bits.
 const FUNCTIONS_OF_A_DEVICE: usize = 8;
+// A port has a sender for each pair of its device's queues.
+const _: () = assert!(limits::QUEUE_PAIRS as usize == PAIRS_MOST);
 
 /// Makes the networks of a bundle, without ports.
 pub fn create(host: &HostConfig) {
